@@ -46,6 +46,62 @@ pub fn contract_prompt(contract: &Contract) -> String {
     out
 }
 
+/// The task for an engine that works in phases and commits: a page it reads itself. Its last section is
+/// the protocol in which each of its agents must answer.
+pub fn contract_task(contract: &Contract) -> String {
+    let mut out = format!(
+        "# {}\n\n{}\n",
+        contract.title.trim(),
+        contract.objective.trim()
+    );
+    out.push_str("\nThe repository is a private copy. Work there alone, without asking back.\n");
+    section(
+        &mut out,
+        "## Done when",
+        contract.success_criteria.iter().map(String::as_str),
+    );
+    section(
+        &mut out,
+        "## Only these paths may change",
+        contract.allowed_paths.iter().map(PathRule::as_str),
+    );
+    section(
+        &mut out,
+        "## These paths must not change, even where a path above would allow it",
+        paths(&contract.forbidden_paths),
+    );
+    section(
+        &mut out,
+        "## Never do any of this",
+        contract
+            .forbidden_actions
+            .iter()
+            .map(|action| action_words(*action)),
+    );
+    section(
+        &mut out,
+        "## It will be verified with",
+        contract.verification_commands.iter().map(String::as_str),
+    );
+    out.push_str(
+        "\n## How it ends\n\nCommit the change in this repository. There is no remote: push nothing, and do not open a pull request \
+         or call `gh`; a closer reports the commit instead. The network is closed.\n",
+    );
+    let files: Vec<&str> = contract
+        .allowed_paths
+        .iter()
+        .map(PathRule::as_str)
+        .collect();
+    let files = serde_json::json!(files);
+    out.push_str(&format!(
+        "\n## Result\n\nEvery agent ends its last message with exactly this, in plain text, without a code fence:\n\n\
+         <<<AGENT_RESULT\n{{\"status\": \"completed\", \"summary\": \"one sentence\", \"artifacts\": {{\"commit\": \"the commit, if any\", \
+         \"filesChanged\": {files}, \"testsPassed\": true, \"prUrl\": null, \"prNumber\": null}}}}\nAGENT_RESULT>>>\n\n\
+         `status` is `completed`, `failed` or `blocked`; with the last two, `error` says why.\n"
+    ));
+    out
+}
+
 /// Longer is no text that is told beside a task.
 pub const MAX_INSTRUCTIONS: u64 = 64 << 10;
 
@@ -125,6 +181,35 @@ mod tests {
         for action in &contract.forbidden_actions {
             assert!(text.contains(action_words(*action)), "{text}");
         }
+    }
+
+    #[test]
+    fn the_task_of_an_engine_that_commits_says_all_and_forbids_a_pull_request() {
+        let contract = contract();
+        let text = contract_task(&contract);
+        for rule in contract
+            .allowed_paths
+            .iter()
+            .chain(&contract.forbidden_paths)
+        {
+            assert!(text.contains(&format!("- {}\n", rule.as_str())), "{text}");
+        }
+        for action in &contract.forbidden_actions {
+            assert!(text.contains(action_words(*action)), "{text}");
+        }
+        for said in contract
+            .verification_commands
+            .iter()
+            .chain(&contract.success_criteria)
+        {
+            assert!(text.contains(said.trim()), "{text}");
+        }
+        assert!(text.contains("do not open a pull request") && !text.contains("Do not commit"));
+        let inside = text.split("<<<AGENT_RESULT").nth(1).unwrap();
+        let inside = inside.split("AGENT_RESULT>>>").next().unwrap();
+        let envelope: serde_json::Value = serde_json::from_str(inside).unwrap();
+        let files = envelope["artifacts"]["filesChanged"].as_array().unwrap();
+        assert_eq!(files.len(), contract.allowed_paths.len());
     }
 
     #[test]

@@ -172,6 +172,9 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
             Binary::NotRegular => no("what is at its path is not a regular file"),
             Binary::NotExecutable => no("the file may not be executed"),
             Binary::Unreadable(why) => no(&format!("the file cannot be read: {why}")),
+            Binary::Found { .. } if facts.is_the_harness => {
+                no("this is the harness itself; its doubles prove nothing")
+            }
             Binary::Found { path, .. } if *path != record.path => {
                 no("the file named is not the one that is admitted")
             }
@@ -358,10 +361,12 @@ pub fn credentials(input: &GateInput<'_>) -> Outcome {
         let Some(model) = facts.model.known() else {
             return Outcome::NotApplicable("no admission names a credential class");
         };
-        if input.manifest.id.as_str() == "case" && model.provider == "openai-codex" {
-            return no(
-                "this provider needs an auth bridge through Case, and none is proven".into(),
-            );
+        let bridge = input.manifest.auth_bridge(&model.provider);
+        if let Some(bridge) = bridge.filter(|_| !facts.auth_bridge) {
+            return no(format!(
+                "this provider needs an auth bridge through {}, and none is proven; {}=1 has it tried",
+                input.manifest.title, bridge.variable
+            ));
         }
         match &facts.credential {
             Credential::Ready(_) => Outcome::Pass,

@@ -91,6 +91,8 @@ impl World {
             packages: packages(b"packages", None),
             endpoint: url("http://127.0.0.1:8000/v1"),
             credential: Credential::Ready(CredentialWay::None),
+            auth_bridge: false,
+            is_the_harness: false,
             proofs: Vec::new(),
             now: Utc::day("2026-06-15").unwrap(),
         };
@@ -272,18 +274,34 @@ fn higher_stages_need_what_stage_two_only_notes() {
 }
 
 #[test]
-fn codex_through_case_needs_a_bridge_that_nobody_proved() {
-    let world = World::with(|w| {
-        w.manifest =
-            Manifest::parse("c", "id = \"case\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_CASE\"\ndefault_stage = 1\n")
-                .unwrap();
-        w.facts.model = found(&changed(
-            samples::model(),
-            "provider",
-            json!("openai-codex"),
-        ));
-    });
-    assert!(world.blocks().iter().any(|b| b.starts_with("provider_auth_unavailable: this provider needs an auth bridge")));
+fn a_double_admitted_by_an_operator_is_refused() {
+    let world = World::with(|w| w.facts.is_the_harness = true);
+    assert!(
+        world
+            .blocks()
+            .iter()
+            .any(|b| b.starts_with("executable_not_admitted: this is the harness itself"))
+    );
+}
+
+#[test]
+fn codex_through_case_needs_a_bridge_that_somebody_says_is_there() {
+    let world = |asked: bool| {
+        World::with(|w| {
+            w.manifest =
+                Manifest::parse("c", include_str!("../../../../engines/case.toml")).unwrap();
+            w.facts.auth_bridge = asked;
+            w.facts.model = found(&changed(
+                samples::model(),
+                "provider",
+                json!("openai-codex"),
+            ));
+        })
+    };
+    let needs =
+        |b: &String| b.starts_with("provider_auth_unavailable: this provider needs an auth bridge");
+    assert!(world(false).blocks().iter().any(needs));
+    assert!(!world(true).blocks().iter().any(needs));
 }
 
 #[path = "admissions_rows_tests.rs"]

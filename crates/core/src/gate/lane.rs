@@ -35,6 +35,11 @@ pub struct LaneFacts {
     pub packages: Packages,
     pub endpoint: Endpoint,
     pub credential: Credential,
+    /// The operator says that the credential gets through this engine to a provider that needs a bridge. That it
+    /// does is then shown by the one request before a run.
+    pub auth_bridge: bool,
+    /// The file is this very program, and no validator asks: a double proves nothing for an operator.
+    pub is_the_harness: bool,
     /// Proofs of earlier stages for this engine, each from a bundle that was verified.
     pub proofs: Vec<StageProof>,
     pub now: Utc,
@@ -176,6 +181,8 @@ impl LaneFacts {
             packages: Packages::None,
             endpoint: Endpoint::NotGiven,
             credential: Credential::NoWay,
+            auth_bridge: false,
+            is_the_harness: false,
             proofs: Vec::new(),
             now,
         }

@@ -69,6 +69,7 @@ fn did(event: &Event) -> Option<String> {
         Event::EngineMessage(said) | Event::EnginePlan(said) | Event::EngineWarning(said) => {
             said.text.clone()
         }
+        Event::EnginePhase(phase) if phase.outcome.is_none() => phase.phase.clone(),
         Event::EnginePermission(asked) => permission(asked),
         Event::EngineReview(review) => review.summary.clone(),
         Event::EngineResult(result) => format!("claims {}", result.claimed),
@@ -166,11 +167,7 @@ mod tests {
         let said = Event::EngineMessage(EngineText {
             text: "Now\n the  tests.".into(),
         });
-        let result = Event::EngineResult(EngineResult {
-            claimed: "completed".into(),
-            summary: "Done.".into(),
-            failed: false,
-        });
+        let result = Event::EngineResult(EngineResult::new("completed", "Done.", false));
         let waiting = WireCounts {
             waiting: true,
             ..WIRE

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{
-    Approval, Check, CheckKind, ControlRun, EnginePermission, Event, RunStarted,
+    Approval, Check, CheckKind, ControlRun, EnginePermission, EnginePhase, Event, RunStarted,
     VerificationCompleted,
 };
 use crate::run::order::Machine;
@@ -150,6 +150,7 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::BackendGateBlocked
         | EventType::EngineMessage
         | EventType::EnginePlan
+        | EventType::EnginePhase
         | EventType::EngineToolCall
         | EventType::EngineFileChange
         | EventType::EngineReview
@@ -212,6 +213,7 @@ pub fn event_sentence(event: &Event) -> String {
         Event::EngineMessage(said) | Event::EnginePlan(said) | Event::EngineWarning(said) => {
             said.text.clone()
         }
+        Event::EnginePhase(phase) => phase_words(phase),
         Event::EngineToolCall(call) => match call.outcome {
             Some(outcome) => format!("{} {}: {}", call.tool, call.target, outcome.as_str()),
             None => format!("{} {}", call.tool, call.target),
@@ -279,6 +281,19 @@ pub fn event_sentence(event: &Event) -> String {
                 format!("{}: {codes}", done.status.as_str())
             }
         },
+    }
+}
+
+/// A phase by its name; by its agent too, where that is called otherwise.
+pub fn phase_words(phase: &EnginePhase) -> String {
+    let who = match phase.agent.is_empty() || phase.agent == phase.phase {
+        true => phase.phase.clone(),
+        false => format!("{} ({})", phase.phase, phase.agent),
+    };
+    match (&phase.outcome, phase.summary.as_str()) {
+        (None, _) => format!("{who} begins"),
+        (Some(outcome), "") => format!("{who}: {outcome}"),
+        (Some(outcome), summary) => format!("{who}: {outcome}: {summary}"),
     }
 }
 

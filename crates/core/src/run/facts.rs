@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
-    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, GateBlocked, GitUse,
-    Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
+    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, FailedBy,
+    GateBlocked, GitUse, Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
@@ -39,6 +39,8 @@ pub struct Facts {
     pub reviews: Vec<EngineReview>,
     /// The engine's last word about itself was that it failed, and why.
     pub gave_up: Option<String>,
+    /// By what, where it could be told.
+    pub failed_by: Option<FailedBy>,
     pub patch: Option<PatchApplied>,
     pub diff: Option<DiffChecked>,
     pub verification: Option<VerificationCompleted>,
@@ -101,7 +103,8 @@ impl Folded {
             }
             Event::EngineReview(review) => facts.reviews.push(review.clone()),
             Event::EngineResult(result) => {
-                facts.gave_up = result.failed.then(|| result.summary.clone())
+                facts.gave_up = result.failed.then(|| result.summary.clone());
+                facts.failed_by = result.failed_by.filter(|_| result.failed);
             }
             Event::EngineEnded(ended) => facts.engine_ended = Some(ended.clone()),
             Event::PatchApplied(patch) => facts.patch = Some(patch.clone()),
@@ -123,6 +126,7 @@ impl Folded {
             Event::EngineStarted(_)
             | Event::EngineMessage(_)
             | Event::EnginePlan(_)
+            | Event::EnginePhase(_)
             | Event::EngineToolCall(_)
             | Event::EngineFileChange(_)
             | Event::EngineWarning(_)

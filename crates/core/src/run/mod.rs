@@ -1,6 +1,6 @@
 //! A run as data: what happened, in which order it may happen, and what it means.
 //!
-//! - `event.rs` the whole event vocabulary, `checked.rs` what the checks' own carries; `chain.rs` the hash chain; `order.rs` the legal orders
+//! - `event/` the whole event vocabulary, `checked.rs` what the checks' own carries; `chain.rs` the hash chain; `order.rs` the legal orders
 //! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge/` the verdict
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
 //! - `loaded.rs` what the loading control did; `belief/` how far a green check is believed; `not_counted.rs` commands that decide nothing

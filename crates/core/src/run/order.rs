@@ -114,6 +114,7 @@ impl Machine {
                 S::EngineRunning,
                 Event::EngineMessage(_)
                 | Event::EnginePlan(_)
+                | Event::EnginePhase(_)
                 | Event::EngineToolCall(_)
                 | Event::EngineFileChange(_)
                 | Event::EngineReview(_)

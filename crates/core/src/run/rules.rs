@@ -55,6 +55,10 @@ pub enum Rules {
     /// The run of `fake` that stage 2 compares with may be of before; it is of the same task, containment and
     /// harness (`verify/links/compared.rs`).
     Eight,
+    /// The last review of an engine decides: a revision that satisfied the reviewer is no rejection. What an engine
+    /// tells of its failure has a cause (`failed_by`): the wire, its own protocol or its own reviewer, each with a
+    /// blocker of its own and no second one. Sentences of an engine's failure name it.
+    Nine,
 }
 
 impl Rules {
@@ -67,9 +71,10 @@ impl Rules {
         Self::Six,
         Self::Seven,
         Self::Eight,
+        Self::Nine,
     ];
     /// The only rules a new run is sealed with.
-    pub const NEWEST: Self = Self::Eight;
+    pub const NEWEST: Self = Self::Nine;
 
     pub fn number(self) -> RulesNumber {
         RulesNumber(match self {
@@ -81,6 +86,7 @@ impl Rules {
             Self::Six => 6,
             Self::Seven => 7,
             Self::Eight => 8,
+            Self::Nine => 9,
         })
     }
 

@@ -116,11 +116,7 @@ pub fn engine_started() -> Event {
 }
 
 pub fn engine_result() -> Event {
-    Event::EngineResult(EngineResult {
-        claimed: "completed".into(),
-        summary: String::new(),
-        failed: false,
-    })
+    Event::EngineResult(EngineResult::new("completed", String::new(), false))
 }
 
 pub fn engine_ended(end: ProcessEnd) -> Event {
@@ -133,6 +129,8 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         events_not_recorded: 0,
         model: None,
         actions: None,
+        event_log: None,
+        head: None,
     })
 }
 
@@ -243,6 +241,16 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("eplan", text(Event::EnginePlan)),
         ("warning", text(Event::EngineWarning)),
         (
+            "phase",
+            Event::EnginePhase(EnginePhase {
+                phase: "p".into(),
+                agent: "a".into(),
+                outcome: None,
+                summary: String::new(),
+                at: None,
+            }),
+        ),
+        (
             "permission",
             Event::EnginePermission(EnginePermission {
                 question: String::new(),
@@ -314,6 +322,7 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
             "eplan",
             "warning",
             "permission",
+            "phase",
             "tool",
             "file",
             "review",
@@ -377,7 +386,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 31);
+    assert_eq!(pairs, 16 * 4 * 33);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

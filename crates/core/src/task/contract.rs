@@ -320,6 +320,7 @@ rollback = "discard the copy"
                 target_head: MaybeKnown::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
+                required_events: Vec::new(),
                 source_pin: None,
                 containment: None,
                 repository: None,

@@ -40,6 +40,9 @@ pub struct Lane {
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
     pub terminal_event: EventType,
+    /// Events without which nothing shows that this engine worked at all, in a dialect that has such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_events: Vec<EventType>,
     /// What the engine was made from, as its source admission pins it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pin: Option<String>,

@@ -265,6 +265,14 @@ impl Blocker {
         }
     }
 
+    /// The same with a sentence of its own, which names who did it.
+    pub fn saying(code: Code, message: String, detail: Option<String>) -> Self {
+        Self {
+            message,
+            ..Self::new(code, detail)
+        }
+    }
+
     /// Found after `run.completed` was written: known to the report alone.
     pub fn after_the_chain(code: Code, detail: Option<String>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The names of all events. What each event carries is in `run/event.rs`.
+//! The names of all events. What each event carries is in `run/event/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,7 @@ event_types! {
     EngineStarted "engine.started";
     EngineMessage "engine.message";
     EnginePlan "engine.plan";
+    EnginePhase "engine.phase";
     EngineToolCall "engine.tool_call";
     EngineFileChange "engine.file_change";
     EngineReview "engine.review";

@@ -416,6 +416,25 @@ pub fn wire_failure(calls: &[CallRecord]) -> Option<Outcome> {
         .filter(|outcome| outcome.is_wire_failure())
 }
 
+/// A request that went to the endpoint, failed, and was never answered however often it was made again: the
+/// last of them. One that was answered at another try is none.
+pub fn unanswered(calls: &[CallRecord]) -> Option<&CallRecord> {
+    let asked = |call: &&CallRecord| call.forwarded && call.path == PathClass::Generate;
+    let answered = |failed: &CallRecord| {
+        let same = |call: &CallRecord| {
+            failed.request_sha256.known().is_some()
+                && call.request_sha256 == failed.request_sha256
+                && !call.outcome.is_wire_failure()
+                && call.outcome != Outcome::EngineClosed
+        };
+        calls.iter().filter(asked).any(same)
+    };
+    let failed = calls.iter().filter(asked).rev();
+    failed
+        .filter(|call| call.outcome.is_wire_failure())
+        .find(|call| !answered(call))
+}
+
 /// The call that the engine ended with, if a field of it was refused: nothing the engine asked was
 /// answered after that.
 pub fn ended_refused(calls: &[CallRecord]) -> Option<&CallRecord> {

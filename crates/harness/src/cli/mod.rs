@@ -151,6 +151,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Be a double of Case
+    #[command(name = "__case", hide = true)]
+    CaseDouble {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
@@ -267,6 +273,15 @@ pub fn main() -> ExitCode {
         // Before anything could start a thread.
         cto_jail::enter_main();
     }
+    // A file of this name is a double of Case, for those who start it by its own name.
+    let mut argv = std::env::args_os();
+    let name = argv.next().map(PathBuf::from);
+    if name.is_some_and(|name| name.file_name().is_some_and(|name| name == "ca")) {
+        let words: Vec<String> = argv
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        return ExitCode::from(doubles::case::play(&words));
+    }
     let env = Env::of_process();
     ascii::settle(&env);
     let argv: Vec<OsString> = std::env::args_os().collect();
@@ -291,6 +306,7 @@ pub fn main() -> ExitCode {
     };
     match &command {
         Command::Agent { words } => return ExitCode::from(doubles::agent::play(words)),
+        Command::CaseDouble { words } => return ExitCode::from(doubles::case::play(words)),
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => {
             return ExitCode::from(doubles::attacks::play(name, argument));
@@ -431,6 +447,7 @@ fn dispatch(
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
         Command::Agent { .. }
+        | Command::CaseDouble { .. }
         | Command::Fake { .. }
         | Command::Attack { .. }
         | Command::Hostile { .. }

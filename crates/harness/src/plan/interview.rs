@@ -135,6 +135,8 @@ fn spoken(manifest: &Manifest) -> ModelUse {
                     base: String::new(),
                 })
                 .collect(),
+            runtime_provider: None,
+            auth_bridges: Vec::new(),
             habits: Vec::new(),
             switches: Default::default(),
         })

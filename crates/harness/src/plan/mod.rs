@@ -152,6 +152,11 @@ pub fn contract_of(
                 .invocation
                 .as_ref()
                 .map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
+            required_events: request
+                .manifest
+                .invocation
+                .as_ref()
+                .map_or_else(Vec::new, |i| i.dialect.required_events().to_vec()),
             // Where a source is copied, its tree decides; nobody has looked yet.
             containment: None,
             repository: None,

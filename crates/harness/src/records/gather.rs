@@ -49,6 +49,7 @@ pub fn gather(
     home: &Home,
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
+    facts.is_the_harness = by != Origin::Validator && is_own(&facts.binary, home);
     // Both look at many files, and neither at those of the other. Proofs that were not found are none.
     let (proofs, packages) = workers::both(
         || super::proofs(&manifest.id, home, by),
@@ -94,7 +95,6 @@ pub fn glance(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) 
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter_of(manifest, &binary, executable.known(), env, home),
         packages: recorded_packages(manifest, &binary, executable.known()),
-        binary,
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
@@ -104,11 +104,25 @@ pub fn glance(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) 
                 }),
         },
         credential: credential(engine, asked, env, home, model.known()),
+        auth_bridge: model
+            .known()
+            .and_then(|model| manifest.auth_bridge(&model.provider))
+            .is_some_and(|bridge| env.get(&bridge.variable).is_some_and(|said| said == "1")),
+        is_the_harness: false,
         proofs: Vec::new(),
         now: host::now(),
         model,
+        binary,
         executable,
     }
+}
+
+/// Is the file this very program? One that cannot be compared is not taken for it: its record names another.
+fn is_own(binary: &Binary, home: &Home) -> bool {
+    let own = std::env::current_exe().and_then(|own| digest_cache::digest(home, &own));
+    binary
+        .sha256()
+        .is_some_and(|found| own.is_ok_and(|own| own == found))
 }
 
 /// The admission of the engine's program, and the file that would be run.

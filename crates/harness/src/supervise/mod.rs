@@ -35,7 +35,7 @@ use cto_core::run::event::ProcessEnd;
 use cto_jail::{Census, Door, ExitWord, JailError, Witness};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-pub use capture::Capture;
+pub use capture::{Capture, Captured};
 pub use descriptors::Entrance;
 use descriptors::{Ours, StandIns};
 use desk::Hearing;

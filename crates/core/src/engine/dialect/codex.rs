@@ -159,21 +159,17 @@ impl Codex {
                 cache_write: count(&usage.cache_write_input_tokens),
             })
         });
-        let result = Event::EngineResult(EngineResult {
-            claimed: "completed".into(),
-            summary: self.last.clone(),
-            failed: false,
-        });
+        let result = Event::EngineResult(EngineResult::new("completed", self.last.clone(), false));
         ParsedLine::Events(tokens.into_iter().chain([result]).collect())
     }
 }
 
 fn failed(message: &str) -> ParsedLine {
-    ParsedLine::one(Event::EngineResult(EngineResult {
-        claimed: "failed".into(),
-        summary: tame_excerpt(message),
-        failed: true,
-    }))
+    ParsedLine::one(Event::EngineResult(EngineResult::new(
+        "failed",
+        tame_excerpt(message),
+        true,
+    )))
 }
 
 fn warning(message: &str) -> ParsedLine {

@@ -41,11 +41,11 @@ pub fn line(line: &[u8]) -> ParsedLine {
             accepted,
             summary: tame_excerpt(&summary),
         }),
-        Line::Result { status, summary } => Event::EngineResult(EngineResult {
-            claimed: tame_excerpt(&status),
-            summary: tame_excerpt(&summary),
-            failed: false,
-        }),
+        Line::Result { status, summary } => Event::EngineResult(EngineResult::new(
+            tame_excerpt(&status),
+            tame_excerpt(&summary),
+            false,
+        )),
     })
 }
 
@@ -60,11 +60,11 @@ mod tests {
         let parse = |line: &[u8]| DialectParser::new(Dialect::Fake).parse_line(line);
         assert_eq!(
             parse(br#"{"type":"result","status":"completed","summary":"done"}"#),
-            ParsedLine::one(Event::EngineResult(EngineResult {
-                claimed: "completed".into(),
-                summary: "done".into(),
-                failed: false
-            }))
+            ParsedLine::one(Event::EngineResult(EngineResult::new(
+                "completed",
+                "done",
+                false
+            )))
         );
         assert_eq!(parse(b"  \r"), ParsedLine::Nothing);
         assert!(matches!(

@@ -1,12 +1,13 @@
 //! Dialects: how each engine prints what it does. Lines go in, `engine.*` events come out.
 //!
 //! - this file: the parser every dialect hides behind
-//! - `fake.rs` the scripted engine; `pi.rs` Pi; `codex.rs` Codex; `opencode.rs` OpenCode; `plain.rs`
-//!   any command; `acp/` a conversation; `recorded/` real output the tests replay
+//! - `fake.rs` the scripted engine; `pi.rs` Pi; `codex.rs` Codex; `opencode.rs` OpenCode; `case/` Case;
+//!   `plain.rs` any command; `acp/` a conversation; `recorded/` real output the tests replay
 //!
 //! The events are for display only. Unknown lines are counted, and the raw log keeps them.
 
 mod acp;
+mod case;
 mod codex;
 mod fake;
 mod opencode;
@@ -47,6 +48,15 @@ pub struct Reply {
 pub enum Source {
     Stdout,
     Stderr,
+    /// A log the engine writes in its workspace.
+    Log,
+}
+
+/// What was seen on the wire of an engine that has ended; observed, not claimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WireSeen {
+    /// A request that failed and was never answered, in words.
+    pub unanswered: Option<String>,
 }
 
 /// What one line of engine output means.
@@ -72,6 +82,7 @@ pub enum DialectParser {
     Pi(Box<pi::Pi>),
     Codex(Box<codex::Codex>),
     Opencode(Box<opencode::Opencode>),
+    Case(Box<case::Case>),
     Plain(Box<plain::Plain>),
     Acp(Box<acp::Acp>),
 }
@@ -88,6 +99,7 @@ impl DialectParser {
             Dialect::Pi => Self::Pi(Box::default()),
             Dialect::Codex => Self::Codex(Box::default()),
             Dialect::Opencode => Self::Opencode(Box::default()),
+            Dialect::Case => Self::Case(Box::default()),
             Dialect::Plain => Self::Plain(Box::default()),
             Dialect::Acp => Self::Acp(Box::new(acp::Acp::new(brief))),
         }
@@ -122,15 +134,28 @@ impl DialectParser {
     /// stream is for the log, but for a command of which nothing is known.
     pub fn hear(&mut self, from: Source, line: &[u8]) -> ParsedLine {
         match (self, from) {
+            (Self::Case(case), Source::Log) => case.log_line(line),
+            (_, Source::Log) => ParsedLine::Nothing,
             (Self::Plain(plain), from) => plain.line(from, line),
+            (Self::Case(case), Source::Stderr) => case.stderr_line(line),
+            (Self::Case(_), Source::Stdout) => ParsedLine::Nothing,
             (_, Source::Stderr) => ParsedLine::Nothing,
             (other, Source::Stdout) => other.parse_line(line),
         }
     }
 
-    /// Both streams have ended: the last word of a dialect that has no closing line.
-    pub fn ended(&mut self) -> Vec<Event> {
+    /// Has the engine itself said how its work ended, in a dialect that says so before its process ends?
+    pub fn has_ended(&self) -> bool {
         match self {
+            Self::Case(case) => case.has_ended(),
+            _ => false,
+        }
+    }
+
+    /// All streams have ended: the last word of a dialect that has no closing line.
+    pub fn ended(&mut self, wire: &WireSeen) -> Vec<Event> {
+        match self {
+            Self::Case(case) => case.ended(wire),
             Self::Fake | Self::Pi(_) | Self::Codex(_) => Vec::new(),
             Self::Opencode(opencode) => opencode.ended(),
             Self::Plain(plain) => plain.ended(),
@@ -151,6 +176,7 @@ impl DialectParser {
             Self::Codex(codex) => codex.line(line),
             Self::Opencode(opencode) => opencode.line(line),
             Self::Plain(plain) => plain.line(Source::Stdout, line),
+            Self::Case(_) => ParsedLine::Nothing,
             Self::Acp(_) => self.converse(line, line).0,
         }
     }
@@ -175,12 +201,12 @@ mod tests {
             let mut parser = DialectParser::new(dialect);
             let mut heard = Vec::new();
             for (at, line) in lines.iter().enumerate() {
-                let from = [Source::Stdout, Source::Stderr][at % 2];
+                let from = [Source::Stdout, Source::Stderr, Source::Log][at % 3];
                 if let ParsedLine::Events(events) = parser.hear(from, line) {
                     heard.extend(events);
                 }
             }
-            heard.extend(parser.ended());
+            heard.extend(parser.ended(&WireSeen::default()));
             prop_assert!(heard.iter().all(|event| event.kind().is_engine()));
         }
     }

@@ -108,11 +108,7 @@ impl Opencode {
         let claimed = if failed { "failed" } else { "completed" }.to_owned();
         vec![
             Event::EngineTokens(self.tokens),
-            Event::EngineResult(EngineResult {
-                claimed,
-                summary,
-                failed,
-            }),
+            Event::EngineResult(EngineResult::new(claimed, summary, failed)),
         ]
     }
 }

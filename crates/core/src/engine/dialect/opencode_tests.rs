@@ -27,7 +27,7 @@ fn heard(text: &str) -> (Vec<Event>, usize) {
             ParsedLine::Unknown => unknown += 1,
         }
     }
-    events.extend(parser.ended());
+    events.extend(parser.ended(&super::super::WireSeen::default()));
     (events, unknown)
 }
 
@@ -172,7 +172,7 @@ proptest! {
             ParsedLine::Events(events) => events,
             _ => Vec::new(),
         };
-        events.extend(parser.ended());
+        events.extend(parser.ended(&super::super::WireSeen::default()));
         prop_assert!(events.iter().all(|event| event.kind().is_engine()));
     }
 }

@@ -195,11 +195,7 @@ impl Pi {
         let claimed = if failed { "failed" } else { "completed" }.to_owned();
         ParsedLine::Events(vec![
             Event::EngineTokens(self.tokens),
-            Event::EngineResult(EngineResult {
-                claimed,
-                summary,
-                failed,
-            }),
+            Event::EngineResult(EngineResult::new(claimed, summary, failed)),
         ])
     }
 }

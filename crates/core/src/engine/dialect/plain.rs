@@ -40,11 +40,9 @@ impl Plain {
             true => self.last_of_stderr.clone(),
             false => self.last.clone(),
         };
-        vec![Event::EngineResult(EngineResult {
-            claimed: "ended".into(),
-            summary,
-            failed: false,
-        })]
+        vec![Event::EngineResult(EngineResult::new(
+            "ended", summary, false,
+        ))]
     }
 }
 

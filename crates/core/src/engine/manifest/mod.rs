@@ -82,6 +82,16 @@ pub struct Invocation {
     /// Folders of its own in the workspace: counted as scratch, never part of a patch.
     #[serde(default)]
     pub workspace_scratch: Vec<PathRule>,
+    /// Files written for it inside its workspace, before it starts, each in a folder of its own there. No part of
+    /// the tree it starts from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workspace_files: Vec<ConfigFile>,
+    /// Where it is started.
+    #[serde(default, skip_serializing_if = "WorkingDirectory::is_workspace")]
+    pub cwd: WorkingDirectory,
+    /// A log it writes in its workspace while it works; its dialect reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_log: Option<EventLog>,
     /// How it is told what the operator wants said beside the task; absent where it cannot be.
     pub instructions: Option<Told>,
     /// Limits it runs under where nobody said otherwise.
@@ -187,6 +197,42 @@ pub enum FileFormat {
     Text,
 }
 
+/// The directory an engine is started in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkingDirectory {
+    #[default]
+    Workspace,
+    /// An empty one of its own: it takes orders from files where it is started.
+    Empty,
+}
+
+impl WorkingDirectory {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the serializer hands in a reference"
+    )]
+    fn is_workspace(&self) -> bool {
+        *self == Self::Workspace
+    }
+}
+
+/// The name of that directory, in the scratch directory.
+pub const EMPTY_DIRECTORY: &str = "cwd";
+
+/// A log that an engine writes in its workspace.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventLog {
+    /// The directory, below the workspace and in a folder of the engine's own there.
+    pub dir: String,
+    /// How its name begins and ends; what lies between is the engine's.
+    pub begins: String,
+    pub ends: String,
+    /// The artifact that keeps it, below `backend/`.
+    pub artifact: String,
+}
+
 /// The name under which the scripted engine finds its script, in its scratch directory.
 pub const SCRIPT_FILE: &str = "script.toml";
 
@@ -196,6 +242,12 @@ pub const SCRIPT_FILE: &str = "script.toml";
 pub struct ModelUse {
     /// In order of preference.
     pub protocols: Vec<ProtocolName>,
+    /// What the engine is told its provider is, where it knows a few names only. The admitted pair stays what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_provider: Option<String>,
+    /// Providers whose credential it does not pass on by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auth_bridges: Vec<AuthBridge>,
     /// Fields of a chat request that it sends by itself, beside its messages.
     #[serde(default)]
     pub habits: Vec<String>,
@@ -203,6 +255,15 @@ pub struct ModelUse {
     /// are joined into one object, `{compat}`.
     #[serde(default)]
     pub switches: BTreeMap<Switch, serde_json::Map<String, serde_json::Value>>,
+}
+
+/// A provider that is closed until the operator says that its credential gets through, and the model answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuthBridge {
+    pub provider: String,
+    /// The variable that says so, with the value 1.
+    pub variable: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -227,6 +288,8 @@ pub enum Dialect {
     Codex,
     /// `opencode run --format json`.
     Opencode,
+    /// An event log in the workspace, and JSON lines on standard error.
+    Case,
     /// Any command: its lines are what it says.
     Plain,
     /// The Agent Client Protocol: a conversation on its standard input and output.
@@ -239,6 +302,7 @@ impl Dialect {
         Self::Pi,
         Self::Codex,
         Self::Opencode,
+        Self::Case,
         Self::Plain,
         Self::Acp,
     ];
@@ -251,9 +315,21 @@ impl Dialect {
     /// The event that says the engine considers itself done.
     pub fn terminal_event(self) -> EventType {
         match self {
-            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain | Self::Acp => {
-                EventType::EngineResult
-            }
+            Self::Fake
+            | Self::Pi
+            | Self::Codex
+            | Self::Opencode
+            | Self::Case
+            | Self::Plain
+            | Self::Acp => EventType::EngineResult,
+        }
+    }
+
+    /// Events without which nothing shows that the engine worked at all.
+    pub fn required_events(self) -> &'static [EventType] {
+        match self {
+            Self::Case => &[EventType::EnginePhase, EventType::EngineModelCall],
+            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain | Self::Acp => &[],
         }
     }
 }
@@ -343,6 +419,15 @@ impl Manifest {
         self.invocation
             .as_ref()
             .is_some_and(|invocation| invocation.model.is_some())
+    }
+
+    /// The way a provider's credential needs through this engine, where it is no ordinary one.
+    pub fn auth_bridge(&self, provider: &str) -> Option<&AuthBridge> {
+        let model = self.invocation.as_ref()?.model.as_ref()?;
+        model
+            .auth_bridges
+            .iter()
+            .find(|bridge| bridge.provider == provider)
     }
 
     /// The limits a run of it has, where its contract says these.

@@ -3,6 +3,7 @@
 
 use super::interpreter::Version;
 use super::{ConfigFile, Conversation, Dialect, FileFormat, Invocation, Told, fill, tools};
+use crate::values::paths::TreePath;
 use crate::wire::profiles::switch::Habits;
 
 /// Every placeholder, and the places that may name it.
@@ -17,13 +18,23 @@ pub const PLACEHOLDERS: &[(&str, Place)] = &[
     ("protocol", Place::new(true, true, true)),
     ("context_window", Place::new(false, false, true)),
     ("output_limit", Place::new(false, false, true)),
+    // Made anew for every attempt.
+    ("attempt", Place::new(true, true, true)),
+    ("workspace", Place::new(true, true, true)),
+    // The task for an engine that commits, and what it is verified with.
+    ("task", Place::new(false, false, true)),
+    ("title", Place::new(false, false, true)),
+    ("verification", Place::new(false, false, true)),
+    ("now", Place::new(false, false, true)),
+    ("runtime_provider", Place::new(false, true, true)),
     // One JSON object, put in as it is.
     ("compat", Place::new(false, false, true)),
 ];
 
 /// Placeholders that have a value only where there is a model.
-const OF_A_MODEL: [&str; 7] = [
+const OF_A_MODEL: [&str; 8] = [
     "model",
+    "runtime_provider",
     "token",
     "door",
     "protocol",
@@ -88,6 +99,8 @@ pub fn check(own: &Invocation) -> Option<Problem> {
     words(own)
         .or_else(|| variables(own))
         .or_else(|| files(own))
+        .or_else(|| workspace_files(own))
+        .or_else(|| event_log(own))
         .or_else(|| names(own))
         .or_else(|| instructions(own))
         .or_else(|| interpreter(own))
@@ -190,6 +203,91 @@ fn files(own: &Invocation) -> Option<Problem> {
     })
 }
 
+/// A path below the workspace, with a name in place of the attempt's, in a folder of the engine's own.
+fn is_in_own_folder(own: &Invocation, path: &str) -> bool {
+    let path = path.replace("{attempt}", "a");
+    let tree_path = TreePath::new(path.as_bytes());
+    let covered = own
+        .workspace_scratch
+        .iter()
+        .any(|rule| rule.covers(&tree_path));
+    crate::bundle::is_safe_name(&path) && !path.contains(['{', '}']) && covered
+}
+
+fn workspace_files(own: &Invocation) -> Option<Problem> {
+    if own.workspace_files.len() > MAX_FILES {
+        let what = format!("more than {MAX_FILES} files");
+        return Some(problem([Step::from("workspace_files")], what));
+    }
+    own.workspace_files
+        .iter()
+        .enumerate()
+        .find_map(|(at, file)| {
+            let here = |key: &str| {
+                [
+                    Step::from("workspace_files"),
+                    Step::from(at),
+                    Step::from(key),
+                ]
+            };
+            if !is_in_own_folder(own, &file.path) {
+                let what = format!(
+                    "{:?} is not a path below a folder of workspace_scratch",
+                    file.path
+                );
+                return Some(problem(here("path"), what));
+            }
+            if own.workspace_files[..at]
+                .iter()
+                .any(|before| before.path == file.path)
+            {
+                return Some(problem(here("path"), "another file has this path"));
+            }
+            if file.text.len() > MAX_FILE_BYTES {
+                let what = format!("a file of more than {MAX_FILE_BYTES} bytes");
+                return Some(problem(here("text"), what));
+            }
+            // The door is made after these are written.
+            let late = ["{door}", "{protocol}"]
+                .iter()
+                .find(|name| file.text.contains(**name));
+            let wrong = late
+                .map(|name| format!("{name} may not stand here"))
+                .or_else(|| misplaced(own, &file.text, |place| place.files))
+                .or_else(|| unreadable(file.format, &file.text))?;
+            Some(problem(here("text"), wrong))
+        })
+}
+
+fn event_log(own: &Invocation) -> Option<Problem> {
+    let log = own.event_log.as_ref()?;
+    let at = |key: &str| [Step::from("event_log"), Step::from(key)];
+    if !is_in_own_folder(own, &format!("{}/x", log.dir)) {
+        let what = format!(
+            "{:?} is not a directory below a folder of workspace_scratch",
+            log.dir
+        );
+        return Some(problem(at("dir"), what));
+    }
+    let plain = |text: &str| !text.contains('/') && text.bytes().all(|b| b.is_ascii_graphic());
+    if log.ends.is_empty() || !plain(&log.begins) || !plain(&log.ends) {
+        return Some(problem(
+            at("ends"),
+            "the name of a log begins and ends with plain letters",
+        ));
+    }
+    let file = log.artifact.strip_suffix(".jsonl").unwrap_or_default();
+    let fine = !file.is_empty() && file.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    // Names the harness gives to files of its own.
+    let taken = ["model-calls"].contains(&file);
+    (!fine || taken).then(|| {
+        problem(
+            at("artifact"),
+            "an artifact is called NAME.jsonl, in small letters",
+        )
+    })
+}
+
 /// Why a path is no place for a file of an engine's, beside others it has.
 fn no_place(path: &str, others: &[ConfigFile]) -> Option<String> {
     if !crate::bundle::is_safe_name(path) {
@@ -199,7 +297,7 @@ fn no_place(path: &str, others: &[ConfigFile]) -> Option<String> {
     }
     // Directories of the harness's own, in the same place.
     let first = path.split('/').next().unwrap_or_default();
-    if ["home", "tmp", super::SCRIPT_FILE].contains(&first) {
+    if ["home", "tmp", super::EMPTY_DIRECTORY, super::SCRIPT_FILE].contains(&first) {
         return Some(format!("{first:?} of the scratch directory is taken"));
     }
     let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));

@@ -56,9 +56,12 @@ pub fn read(dialect: Dialect, bytes: &[u8]) -> Vec<Known> {
     match dialect {
         Dialect::Pi => serde_json::from_slice::<PiFile>(bytes).map_or_else(|_| Vec::new(), known),
         // Nobody has looked at what these keep of their own.
-        Dialect::Fake | Dialect::Codex | Dialect::Opencode | Dialect::Plain | Dialect::Acp => {
-            Vec::new()
-        }
+        Dialect::Fake
+        | Dialect::Codex
+        | Dialect::Opencode
+        | Dialect::Case
+        | Dialect::Plain
+        | Dialect::Acp => Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! How the engine ended, what it attempted, and whether it had a model to the end.
 
 use super::verification::all_green;
-use crate::run::event::{EngineEnded, ProcessEnd, TimeLimit};
+use crate::run::event::{EngineEnded, FailedBy, ProcessEnd, TimeLimit};
 use crate::run::facts::Facts;
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
@@ -14,20 +14,25 @@ pub fn engine_ended_well(facts: &Facts) -> bool {
         return facts.reverifies.is_some();
     };
     ended.end.is_in_order()
-        && wire_blockers(ended).is_empty()
+        && wire_blockers(facts, ended).is_empty()
         && refusal(ended).is_none()
         && facts.gave_up.is_none()
 }
 
 /// What the wire means: an engine that had no model to the end did not do its work, whatever its
 /// exit code.
-fn wire_blockers(ended: &EngineEnded) -> Vec<Blocker> {
+fn wire_blockers(facts: &Facts, ended: &EngineEnded) -> Vec<Blocker> {
     let Some(model) = &ended.model else {
         return Vec::new();
     };
     let unavailable = model
         .unavailable
         .clone()
+        // A request that was never answered, though others were after it.
+        .or_else(|| {
+            let by_wire = facts.failed_by == Some(FailedBy::Wire);
+            facts.gave_up.clone().filter(|_| by_wire)
+        })
         .map(|why| Blocker::new(Code::ProviderUnavailable, Some(why)));
     let over = model
         .over_budget
@@ -49,14 +54,29 @@ pub(super) fn engine_blockers(
     let Some(ended) = &facts.engine_ended else {
         return Vec::new();
     };
-    let mut out = wire_blockers(ended);
+    let mut out = wire_blockers(facts, ended);
     // What the wire explains needs no second explanation by the engine.
     let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
     let explained = rules >= Rules::Eight && !out.is_empty() && is_consequence(facts, ended.end);
     if !explained {
-        out.extend(how_it_ended(contract, facts, ended));
+        out.extend(how_it_ended(rules, contract, facts, ended));
     }
     if ended.end.is_in_order() {
+        let cause = facts
+            .failed_by
+            .filter(|_| rules >= Rules::Nine && gave_up.is_some() && refusal(ended).is_none());
+        let rejected = facts.reviews.last().is_some_and(|last| !last.accepted);
+        match cause {
+            Some(FailedBy::Protocol) => {
+                let name = engine_name(contract);
+                let message = format!("{name} agent result protocol failed");
+                out.push(Blocker::saying(Code::AgentProtocolFailed, message, gave_up));
+                return out;
+            }
+            // Its reviewer's no has a blocker of its own.
+            Some(FailedBy::Review) if rejected => return out,
+            Some(FailedBy::Review | FailedBy::Wire) | None => {}
+        }
         let said = match (refusal(ended), gave_up) {
             (Some(refused), Some(why)) => Some(format!("{refused}; in its own words: {why}")),
             (Some(refused), None) => Some(refused.to_owned()),
@@ -83,7 +103,16 @@ fn is_consequence(facts: &Facts, end: ProcessEnd) -> bool {
     }
 }
 
-fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded) -> Vec<Blocker> {
+fn engine_name(contract: Option<&Contract>) -> &str {
+    contract.map_or("the", |contract| contract.lane.engine.as_str())
+}
+
+fn how_it_ended(
+    rules: Rules,
+    contract: Option<&Contract>,
+    facts: &Facts,
+    ended: &EngineEnded,
+) -> Vec<Blocker> {
     let green = facts.verification.as_ref().is_some_and(all_green);
     match ended.end {
         ProcessEnd::Exited { code: 0 } => missing_engine_events(contract, facts),
@@ -95,13 +124,16 @@ fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded)
             Some(because.sentence().into()),
         )],
         ProcessEnd::Exited { code } => {
-            vec![Blocker::new(
-                Code::EngineFailed,
-                Some(match refusal(ended) {
-                    Some(refused) => format!("exit code {code}; {refused}"),
-                    None => format!("exit code {code}"),
-                }),
-            )]
+            let detail = Some(match refusal(ended) {
+                Some(refused) => format!("exit code {code}; {refused}"),
+                None => format!("exit code {code}"),
+            });
+            let name = engine_name(contract);
+            let message = format!("{name} engine failed with exit code {code}");
+            vec![match rules >= Rules::Nine {
+                true => Blocker::saying(Code::EngineFailed, message, detail),
+                false => Blocker::new(Code::EngineFailed, detail),
+            }]
         }
         ProcessEnd::Signalled { signal } => {
             vec![Blocker::new(
@@ -153,16 +185,20 @@ pub(super) fn limit_word(limit: TimeLimit) -> &'static str {
 }
 
 fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
-    // Where the case expects nothing in particular, the engine's own terminal event is expected.
-    let expected = match contract {
-        None => Vec::new(),
-        Some(contract) if contract.evidence_expectations.is_empty() => {
-            vec![contract.lane.terminal_event]
-        }
-        Some(contract) => contract.evidence_expectations.clone(),
+    let Some(contract) = contract else {
+        return Vec::new();
     };
+    // Where the case expects nothing in particular, the engine's own terminal event is expected. What shows
+    // that this engine worked at all is expected always.
+    let expected = match contract.evidence_expectations.as_slice() {
+        [] => std::slice::from_ref(&contract.lane.terminal_event),
+        named => named,
+    };
+    let of_lane = contract.lane.required_events.iter();
+    let more = of_lane.filter(|event| !expected.contains(event));
     expected
         .iter()
+        .chain(more)
         .filter(|event| !facts.engine_events.contains(event))
         .map(|event| {
             Blocker::new(

@@ -25,15 +25,20 @@ pub(super) fn review_and_check_blockers(
     contract: Option<&Contract>,
     facts: &Facts,
 ) -> Vec<Blocker> {
-    let mut out: Vec<Blocker> = rejection(&facts.reviews).into_iter().collect();
+    let mut out: Vec<Blocker> = rejection(rules, &facts.reviews).into_iter().collect();
     if let Some(done) = &facts.verification {
         out.extend(verification_blockers(rules, contract, done));
     }
     out
 }
 
-fn rejection(reviews: &[EngineReview]) -> Option<Blocker> {
-    let review = reviews.iter().find(|review| !review.accepted)?;
+/// The review that counts as a no: since rules 9 only the last can, which a revision may have satisfied.
+fn rejection(rules: Rules, reviews: &[EngineReview]) -> Option<Blocker> {
+    let said_no = |review: &&EngineReview| !review.accepted;
+    let review = match rules >= Rules::Nine {
+        true => reviews.last().filter(said_no),
+        false => reviews.iter().find(said_no),
+    }?;
     Some(Blocker::new(
         Code::ReviewerRejected,
         Some(review.summary.clone()),
@@ -47,7 +52,7 @@ pub fn verification_codes(
     reviews: &[EngineReview],
     done: &VerificationCompleted,
 ) -> Vec<Code> {
-    let found = rejection(reviews)
+    let found = rejection(rules, reviews)
         .into_iter()
         .chain(verification_blockers(rules, contract, done));
     found

@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
-use cto_core::engine::dialect::{DialectParser, LONGEST_LINE, ParsedLine, Reply, Source};
-use cto_core::run::event::Event;
+use cto_core::bundle::BACKEND_DIR;
+use cto_core::engine::dialect::{DialectParser, LONGEST_LINE, ParsedLine, Reply, Source, WireSeen};
+use cto_core::gate::how_it_ended;
+use cto_core::run::event::{EngineText, Event};
 use cto_core::values::event_type::EventType;
+use cto_core::wire::calls;
 use cto_gateway::Gateway;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
+use crate::run::engine::event_log::Follower;
+use crate::run::engine::outfit::Outfit;
 use crate::screen::progress::Progress;
-use crate::supervise::{Attendant, Capture, Desk, Stream};
+use crate::supervise::{Attendant, Capture, Captured, Desk, Stream};
+use crate::workspace::of_run::Workspace;
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
@@ -78,6 +84,7 @@ pub struct Listener<'b> {
     /// What has come of a line that has not ended, for each stream.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    log: Vec<u8>,
     unknown: u64,
     recorded: u64,
     dropped: u64,
@@ -104,6 +111,7 @@ impl<'b> Listener<'b> {
             secrets,
             stdout: Vec::new(),
             stderr: Vec::new(),
+            log: Vec::new(),
             unknown: 0,
             recorded: 0,
             dropped: 0,
@@ -131,6 +139,7 @@ impl<'b> Listener<'b> {
         match from {
             Source::Stdout => &mut self.stdout,
             Source::Stderr => &mut self.stderr,
+            Source::Log => &mut self.log,
         }
     }
 
@@ -197,13 +206,27 @@ impl<'b> Listener<'b> {
         }
     }
 
+    fn warn(&mut self, text: &str) {
+        let text = text.to_owned();
+        self.take(Event::EngineWarning(EngineText { text }));
+    }
+
+    /// The last word of the engine, which may rest on what the wire saw.
     pub fn finish(mut self, desk: &mut Desk) -> Result<Heard, EvidenceError> {
-        for from in [Source::Stdout, Source::Stderr] {
+        for from in [Source::Stdout, Source::Stderr, Source::Log] {
             if !self.held(from).is_empty() {
                 self.end_line(from, desk);
             }
         }
-        let last = self.parser.ended();
+        let calls = self.shown.gateway.map(Gateway::calls).unwrap_or_default();
+        let unanswered = calls::unanswered(&calls).map(|call| {
+            format!(
+                "call {} was never answered: {}",
+                call.seq,
+                how_it_ended(call)
+            )
+        });
+        let last = self.parser.ended(&WireSeen { unanswered });
         last.into_iter().for_each(|event| self.take(event));
         self.shown.calls(self.bundle.elapsed());
         match self.error {
@@ -223,17 +246,71 @@ fn tell(desk: &mut Desk, reply: Reply) {
     }
 }
 
+/// A log in the workspace: what is new of it goes to its artifact, cleaned, and to the listener.
+pub struct EventLogHeard<'b> {
+    follower: Follower,
+    capture: Capture<'b>,
+}
+
+impl<'b> EventLogHeard<'b> {
+    pub fn new(
+        bundle: &OpenBundle,
+        outfit: &Outfit<'_>,
+        workspace: &Workspace,
+        limit: u32,
+        secrets: &'b Secrets,
+    ) -> Result<Option<Self>, EvidenceError> {
+        /// Head and tail of a longer one are kept.
+        const MOST: u32 = 8 << 20;
+        let Some((follower, artifact)) = outfit.event_log(workspace) else {
+            return Ok(None);
+        };
+        let name = format!("{BACKEND_DIR}/{artifact}");
+        let file = bundle.create(&name)?;
+        let capture = Capture::new(&name, file, limit.min(MOST), secrets);
+        Ok(Some(Self { follower, capture }))
+    }
+
+    fn look(&mut self, listener: &mut Listener<'_>, desk: &mut Desk, to_its_end: bool) {
+        let capture = &mut self.capture;
+        let mut hear = |bytes: &[u8]| {
+            capture.push(bytes, &mut |clean| listener.hear(Source::Log, clean, desk));
+        };
+        match to_its_end {
+            true => self.follower.finish(&mut hear),
+            false => drop(self.follower.look(&mut hear)),
+        }
+        for odd in self.follower.oddities() {
+            listener.warn(odd.sentence());
+        }
+    }
+
+    /// Nothing writes there any more.
+    pub fn finish(mut self, listener: &mut Listener<'_>, desk: &mut Desk) -> Captured {
+        self.look(listener, desk, true);
+        self.capture
+            .finish(&mut |clean| listener.hear(Source::Log, clean, desk))
+    }
+}
+
 /// Listens to the one engine of a run: what it writes goes to its logs, cleaned, and to the listener.
 pub struct Attending<'a, 'b> {
     pub listener: &'a mut Listener<'b>,
     pub stdout: &'a mut Capture<'b>,
     pub stderr: &'a mut Capture<'b>,
+    pub log: Option<&'a mut EventLogHeard<'b>>,
 }
 
 impl Attendant for Attending<'_, '_> {
     fn begin(&mut self, desk: &mut Desk) {
         let first = self.listener.parser.begin();
         tell(desk, first);
+    }
+
+    fn look(&mut self, desk: &mut Desk) {
+        if let Some(log) = &mut self.log {
+            log.look(self.listener, desk, false);
+        }
     }
 
     fn hear(&mut self, stream: Stream, bytes: &[u8], desk: &mut Desk) {

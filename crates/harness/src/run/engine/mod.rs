@@ -1,15 +1,18 @@
 //! One engine, from its first process to its last event.
 //!
 //! - this file: started, followed, ended; `outfit.rs` the files, words and door it is started with; `listener.rs` what
-//!   it says, and what it is answered
+//!   it says, and what it is answered; `event_log.rs` a log it writes in its workspace, `own_folder.rs` what it is
+//!   given there
 
+mod event_log;
 mod listener;
 pub mod outfit;
+mod own_folder;
 
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::containment::ENGINE_PROCESS;
+use cto_core::containment::{Containment, ENGINE_PROCESS};
 use cto_core::engine::dialect::{Brief, DialectParser, Scope, Source};
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -18,7 +21,7 @@ use cto_core::values::blocker::Code;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::run::engine::listener::{Attending, Listener, Shown};
+use crate::run::engine::listener::{Attending, EventLogHeard, Listener, Shown};
 use crate::run::engine::outfit::Outfit;
 use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
@@ -39,12 +42,17 @@ pub fn run(
     let plan = execution.plan;
     let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
+    outfit.lay_out(workspace)?;
+    if !plan.invocation.workspace_files.is_empty() && plan.containment != Containment::None {
+        workspace.copy().hand_over().map_err(Stop::Workspace)?;
+    }
     let start = EngineStart {
         program: &outfit.program(execution)?,
         args: outfit.args(),
         env: outfit.env(),
         door: outfit.needs_a_door(),
         env_of_door: outfit.env_of_door(),
+        cwd: outfit.cwd(),
         read_only: outfit.read_only(),
         talked: plan.invocation.dialect.is_talked_to(),
     };
@@ -63,6 +71,7 @@ pub fn run(
         limit,
         &secrets,
     );
+    let mut log = EventLogHeard::new(bundle, &outfit, workspace, limit, &secrets)?;
     let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted {
@@ -83,6 +92,7 @@ pub fn run(
         listener: &mut listener,
         stdout: &mut stdout,
         stderr: &mut stderr,
+        log: log.as_mut(),
     };
     let ended = running.finish_attended(execution.cancel, &mut attending)?;
     execution.clock.ran(ended.duration_ms);
@@ -93,6 +103,7 @@ pub fn run(
         false => listener.hear(Source::Stdout, clean, &mut desk),
     });
     let stderr = stderr.finish(&mut |clean| listener.hear(Source::Stderr, clean, &mut desk));
+    let log = log.map(|log| log.finish(&mut listener, &mut desk));
     let heard = listener.finish(&mut desk)?;
     let model = gateway
         .map(|gateway| outfit::record_calls(bundle, &request.manifest.id, gateway.finish()))
@@ -100,7 +111,7 @@ pub fn run(
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));
     }
-    for captured in [&stdout, &stderr] {
+    for captured in [&stdout, &stderr].into_iter().chain(&log) {
         bundle.note_leak(&captured.record.file, captured.hits);
         if let Some(error) = &captured.error {
             return Err(EvidenceError::cannot_write(&captured.record.file, error).into());
@@ -114,6 +125,8 @@ pub fn run(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
+        event_log: log.map(|log| log.record),
+        head: None,
         model,
         actions: Some(actions),
     }))?;

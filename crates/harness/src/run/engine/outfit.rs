@@ -4,12 +4,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::manifest::{Invocation, Program, SCRIPT_FILE, Told, fill};
-use cto_core::engine::prompt::{contract_prompt, prompt_with_instructions};
+use cto_core::containment::Containment;
+use cto_core::engine::manifest::{
+    EMPTY_DIRECTORY, Invocation, Program, SCRIPT_FILE, Told, WorkingDirectory, fill,
+};
+use cto_core::engine::prompt::{contract_prompt, contract_task, prompt_with_instructions};
 use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
@@ -23,8 +27,11 @@ use cto_jail::Door;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
 use crate::plan::provider::Provider;
-use crate::run::execution::{Execution, Stop};
+use crate::run::engine::event_log::Follower;
+use crate::run::engine::own_folder;
+use crate::run::execution::{Execution, Stop, random};
 use crate::task::request::Request;
+use crate::workspace::of_run::{PLAIN, Workspace};
 
 /// The kernel takes no longer argument than 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
@@ -78,6 +85,28 @@ impl<'a> Outfit<'a> {
                 detail,
             });
         }
+        let contract = &execution.plan.contract;
+        let verification = contract.verification_commands.first();
+        let mut values = BTreeMap::from([
+            ("prompt", text),
+            ("scratch", inside.display().to_string()),
+            ("attempt", format!("cto-{}", random(12)?)),
+            (
+                "workspace",
+                execution.plan.stand.path().display().to_string(),
+            ),
+            ("task", contract_task(contract)),
+            ("title", contract.title.trim().to_owned()),
+            (
+                "verification",
+                verification.cloned().unwrap_or_else(|| "true".into()),
+            ),
+            ("now", host::now().to_string()),
+        ]);
+        if execution.plan.containment == Containment::None {
+            let on_host = execution.work.join(PLAIN);
+            values.insert("workspace", on_host.display().to_string());
+        }
         let mut read_only = Vec::new();
         match (told, way) {
             (Some(told), Some(Told::File(name))) => {
@@ -95,8 +124,6 @@ impl<'a> Outfit<'a> {
             }
             (None, _) | (Some(_), Some(Told::Prompt)) => {}
         }
-        let mut values =
-            BTreeMap::from([("prompt", text), ("scratch", inside.display().to_string())]);
         let packages = execution.plan.engine.as_ref();
         if let Some(packages) = packages.and_then(|engine| engine.packages.as_ref()) {
             values.insert("packages", packages.root.display().to_string());
@@ -113,6 +140,14 @@ impl<'a> Outfit<'a> {
             values.insert("context_window", provider.sizes.context_window.to_string());
             values.insert("output_limit", provider.sizes.output_limit.to_string());
             values.insert("compat", provider.compat.clone());
+            let told = invocation.model.as_ref();
+            let told = told.and_then(|model| model.runtime_provider.clone());
+            values.insert("runtime_provider", told.unwrap_or_default());
+        }
+        if invocation.cwd == WorkingDirectory::Empty {
+            let dir = on_host.join(EMPTY_DIRECTORY);
+            host::make_private_dir(&dir).map_err(Stop::Workspace)?;
+            cto_jail::hand_over(&dir).map_err(Stop::Workspace)?;
         }
         Ok(Self {
             invocation,
@@ -122,6 +157,33 @@ impl<'a> Outfit<'a> {
             values,
             read_only,
         })
+    }
+
+    /// Where it is started, where that is not its workspace.
+    pub fn cwd(&self) -> Option<PathBuf> {
+        match self.invocation.cwd {
+            WorkingDirectory::Workspace => None,
+            WorkingDirectory::Empty => Some(self.inside.join(EMPTY_DIRECTORY)),
+        }
+    }
+
+    /// Puts the engine's own files into its workspace.
+    pub fn lay_out(&self, workspace: &Workspace) -> Result<(), Stop> {
+        let changed = workspace.copy().changed_dir();
+        own_folder::lay_out(
+            self.invocation,
+            workspace.baseline(),
+            &changed,
+            &self.values,
+        )
+    }
+
+    /// The log it will write in its workspace.
+    pub fn event_log(&self, workspace: &Workspace) -> Option<(Follower, &str)> {
+        let wanted = self.invocation.event_log.as_ref()?;
+        let dir = fill::template(&wanted.dir, &self.values);
+        let follower = Follower::new(&workspace.copy().changed_dir(), wanted, &dir);
+        Some((follower, wanted.artifact.as_str()))
     }
 
     /// The contract, as it is told.
@@ -236,7 +298,9 @@ fn write_file(scratch: &Path, name: &str, text: &str) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         host::make_private_dir(dir)?;
     }
-    fs::write(&path, text)?;
+    let mut file = fs::OpenOptions::new();
+    file.write(true).create(true).truncate(true).mode(0o600);
+    file.open(&path)?.write_all(text.as_bytes())?;
     match Path::new(name).components().next() {
         Some(first) => cto_jail::hand_over(&scratch.join(first)),
         None => Ok(()),

@@ -200,6 +200,8 @@ pub struct EngineStart<'a> {
     pub door: bool,
     /// Variables that name the door, in pieces between which its address belongs.
     pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
+    /// Where it is started, where that is not its workspace.
+    pub cwd: Option<PathBuf>,
     /// Files it finds below its scratch directory and may only read: where each lies, and its name there.
     pub read_only: &'a [(PathBuf, PathBuf)],
     /// It has a standard input that whoever listens to it writes to.
@@ -239,6 +241,7 @@ impl Launch {
         if start.talked {
             launch.streams = Streams::Talked;
         }
+        launch.cwd = start.cwd.unwrap_or(launch.cwd);
         launch.env.extend(start.env);
         launch
             .env

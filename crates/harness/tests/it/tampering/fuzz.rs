@@ -11,7 +11,7 @@ use cto_core::bundle::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust,
 use cto_core::bundle::report::Report;
 use cto_core::bundle::sums;
 use cto_core::containment::ContainmentReport;
-use cto_core::engine::dialect::{DialectParser, Source};
+use cto_core::engine::dialect::{DialectParser, Source, WireSeen};
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::operator::settings;
@@ -231,7 +231,7 @@ fn read(kind: &str, bytes: &[u8]) {
                 bytes
                     .split(|byte| *byte == b'\n')
                     .for_each(|line| drop(parser.hear(Source::Stdout, line)));
-                drop(parser.ended());
+                drop(parser.ended(&WireSeen::default()));
                 let mut parser = DialectParser::new(*dialect);
                 drop(parser.begin());
                 bytes

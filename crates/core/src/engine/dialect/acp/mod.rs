@@ -314,11 +314,7 @@ impl Acp {
             why => tame_excerpt(why),
         };
         let claimed = if failed { "failed" } else { "completed" }.to_owned();
-        let result = Event::EngineResult(EngineResult {
-            claimed,
-            summary,
-            failed,
-        });
+        let result = Event::EngineResult(EngineResult::new(claimed, summary, failed));
         ParsedLine::Events(said.into_iter().chain([result]).collect())
     }
 }

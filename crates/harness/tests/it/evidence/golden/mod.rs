@@ -12,7 +12,7 @@ use cto_core::bundle::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
 use cto_testkit::Bundle;
 
-use rows::{RULES1, RULES2, RULES3, RULES4, RULES5, RULES6, RULES7, Row};
+use rows::{RULES1, RULES2, RULES3, RULES4, RULES5, RULES6, RULES7, RULES8, Row};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -95,7 +95,8 @@ fn every_folder_of_golden_bundles_has_a_test() {
         folders(),
         BTreeSet::from(
             [
-                "rules1", "rules2", "rules3", "rules4", "rules5", "rules6", "rules7", "v1"
+                "rules1", "rules2", "rules3", "rules4", "rules5", "rules6", "rules7", "rules8",
+                "v1"
             ]
             .map(str::to_owned)
         )
@@ -161,6 +162,11 @@ fn golden_bundles_of_rules_six_verify() {
 #[test]
 fn golden_bundles_of_rules_seven_verify() {
     assert_computed("rules7", 7, 7, RULES7);
+}
+
+#[test]
+fn golden_bundles_of_rules_eight_verify() {
+    assert_computed("rules8", 8, 8, RULES8);
 }
 
 /// The script for people without `cto` finds them whole and signed.

@@ -390,3 +390,70 @@ pub const RULES7: &[Row] = &[
     ("try-control-none", "pass", &[]),
     ("try-pass", "pass", &[]),
 ];
+
+/// Bundles judged by rules 8, of the same kinds.
+pub const RULES8: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    ("no-module", "fail", &["verification_failed"]),
+    ("no-program", "blocked", &["toolchain_unavailable"]),
+    (
+        "no-program-behind-make",
+        "blocked",
+        &["toolchain_unavailable"],
+    ),
+    ("node-changed-test", "pass", &[]),
+    (
+        "not-checked",
+        "blocked",
+        &["change_not_checked", "verification_unproven"],
+    ),
+    (
+        "provider-failure/20261118T110510Z-r1-string-slugify-k8yijzgw",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261118T110510Z-r1-string-slugify-pukft5wg",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261118T110515Z-quick-75xwghrb",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261118T110516Z-quick-agxxktj2",
+        "blocked",
+        &["provider_unavailable"],
+    ),
+    ("relied-baseline", "pass", &[]),
+    (
+        "reverified/20261118T110452Z-try-make-the-answer-right-dv39pw5f",
+        "fail",
+        &["verification_failed"],
+    ),
+    (
+        "reverified/20261118T110455Z-try-make-the-answer-right-6dc8yjbm",
+        "pass",
+        &[],
+    ),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    ("source-changed-meanwhile", "pass", &[]),
+    (
+        "stage2/20261118T110501Z-r1-string-slugify-uqjgrcx4",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261118T110502Z-r1-string-slugify-3ub886hw",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261118T110506Z-quick-hvxgzziv", "pass", &[]),
+    ("stage2/20261118T110508Z-quick-92z7m9pf", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];

@@ -1,4 +1,7 @@
-//! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
+//! Every event of a run and the data it carries; `said.rs` what an engine says of itself. The chain that orders them is
+//! in `chain.rs`.
+
+mod said;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +26,12 @@ use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+
+pub use said::{
+    EngineFileChange, EnginePermission, EnginePhase, EngineResult, EngineReview, EngineText,
+    EngineTokens, EngineToolCall, FailedBy, PermissionAnswer, PermissionKind, PermissionRule,
+    ToolKind, ToolOutcome,
+};
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -54,6 +63,7 @@ events! {
     EngineStarted "engine.started" EngineStarted;
     EngineMessage "engine.message" EngineText;
     EnginePlan "engine.plan" EngineText;
+    EnginePhase "engine.phase" EnginePhase;
     EngineToolCall "engine.tool_call" EngineToolCall;
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
@@ -194,180 +204,6 @@ pub struct EngineStarted {
     pub containment: Containment,
 }
 
-/// What an engine said. Display data: never read by a gate or a check.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineText {
-    pub text: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineToolCall {
-    pub tool: String,
-    pub target: String,
-    /// What sort of deed it is, in a dialect that says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ToolKind>,
-    /// The files it is about, the first few.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// How it ended; absent while it has only begun. A dialect that tells of both has an event for
-    /// each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<ToolOutcome>,
-}
-
-impl EngineToolCall {
-    /// A call of which no more is known.
-    pub fn new(tool: String, target: String) -> Self {
-        Self {
-            tool,
-            target,
-            kind: None,
-            paths: Vec::new(),
-            outcome: None,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolKind {
-    Read,
-    Edit,
-    Search,
-    Execute,
-    Fetch,
-    Other,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolOutcome {
-    Completed,
-    Failed,
-    Declined,
-}
-
-impl ToolOutcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Declined => "declined",
-        }
-    }
-}
-
-/// An engine asked whether it may, and was answered from the contract. The question is its own words; the answer
-/// is ours. It opens nothing: the jail refuses and the tree is measured whatever was said.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EnginePermission {
-    pub question: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ToolKind>,
-    /// The files it is about, the first few.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// What could be answered, by kind, in the order it was offered.
-    pub options: Vec<PermissionKind>,
-    pub answer: PermissionAnswer,
-    pub rule: PermissionRule,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionKind {
-    AllowOnce,
-    AllowAlways,
-    RejectOnce,
-    RejectAlways,
-    Other,
-}
-
-/// There is no answer that holds for longer than one question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionAnswer {
-    AllowOnce,
-    RejectOnce,
-    Cancelled,
-}
-
-impl PermissionAnswer {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AllowOnce => "allowed once",
-            Self::RejectOnce => "rejected once",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// What decided a question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionRule {
-    /// Every file may be changed by the contract.
-    InScope,
-    /// It only looks, and inside the workspace.
-    InWorkspace,
-    /// Commands may run: the jail guards them.
-    Command,
-    OutOfScope,
-    Fetch,
-    Mode,
-    /// It does not say what it is about.
-    Unknown,
-    /// No option said once what was to be said.
-    NoOption,
-}
-
-impl PermissionRule {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InScope => "in scope",
-            Self::InWorkspace => "in the workspace",
-            Self::Command => "a command, in the jail",
-            Self::OutOfScope => "out of scope",
-            Self::Fetch => "a fetch",
-            Self::Mode => "a change of mode",
-            Self::Unknown => "about nothing that is known",
-            Self::NoOption => "no option fits",
-        }
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineFileChange {
-    pub path: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineReview {
-    pub accepted: bool,
-    pub summary: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineResult {
-    /// What the engine claims about itself.
-    pub claimed: String,
-    pub summary: String,
-    /// It says itself that it did not succeed, in a dialect that has a word for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub failed: bool,
-}
-
-/// What an engine says its messages cost, added up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct EngineTokens {
-    pub messages: u64,
-    pub input: u64,
-    pub output: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-}
-
 /// How a supervised process ended. A killed process is never a success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -401,13 +237,15 @@ pub enum Dismissal {
     Answered,
     /// It read too little of what it was told to go on with.
     Unread,
+    /// Its work is committed, within its scope, and it said how it ended or did nothing more.
+    Lingered,
 }
 
 impl Dismissal {
     /// Had it done what it was started for, as far as its end goes?
     pub fn is_in_order(self) -> bool {
         match self {
-            Self::Answered => true,
+            Self::Answered | Self::Lingered => true,
             Self::Unread => false,
         }
     }
@@ -415,6 +253,7 @@ impl Dismissal {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Answered => "dismissed after its answer",
+            Self::Lingered => "dismissed after its work was committed",
             Self::Unread => "dismissed: it left too much of what it was told unread",
         }
     }
@@ -485,12 +324,29 @@ pub struct EngineEnded {
     pub unknown_lines: u64,
     /// Engine events beyond the cap, counted only.
     pub events_not_recorded: u64,
+    /// The log it wrote in its workspace; absent for an engine that writes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_log: Option<OutputRecord>,
+    /// Where its own git stood before and after, as far as that can be read; absent for an engine that does not
+    /// commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadSeen>,
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,
     /// What was seen of attempts at forbidden actions; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionsSeen>,
+}
+
+/// The commit a workspace's own git names, before an engine and after it. Display data: the result commit is made by
+/// the harness, of what was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct HeadSeen {
+    pub before: String,
+    /// Absent where it leads nowhere, or is no ref that is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// All model calls of one engine, as the gateway saw them. Observed, not claimed.
@@ -593,7 +449,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 25);
+        assert_eq!(EventType::ALL.len(), 26);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
