@@ -80,17 +80,17 @@ def from_cargo(package, version, into, scratch):
             (to / extra).unlink(missing_ok=True)
 
 
-def from_apt(package, version, into, scratch):
-    """The upstream archive of a Debian source package. The list of sources is our own, so that nothing is installed."""
+def apt_of(scratch, kind):
+    """apt-get with a list of packages or sources (`deb`, `deb-src`) of our own, so that nothing is installed."""
     lists = scratch / "apt"
     for directory in ["lists/partial", "cache/archives/partial", "state", "sources"]:
         (lists / directory).mkdir(parents=True)
     (lists / "status").touch()
     for file in [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").iterdir()]:
         if file.suffix == ".sources":
-            text = file.read_text().replace("Types: deb\n", "Types: deb-src\n")
+            text = file.read_text().replace("Types: deb\n", f"Types: {kind}\n")
         elif file.suffix == ".list" and file.exists():
-            text = "".join("deb-src" + line[3:] + "\n" for line in file.read_text().splitlines() if line[:4] == "deb ")
+            text = "".join(kind + line[3:] + "\n" for line in file.read_text().splitlines() if line[:4] == "deb ")
         else:
             continue
         (lists / "sources" / file.name).write_text(text)
@@ -101,6 +101,12 @@ def from_apt(package, version, into, scratch):
                        "APT::Sandbox::User": "root"}.items():
         apt += ["-o", f"{key}={value}"]
     output(*apt, "update")
+    return apt
+
+
+def from_apt(package, version, into, scratch):
+    """The upstream archive of a Debian source package."""
+    apt = apt_of(scratch, "deb-src")
     # Parts beside the main archive are not needed, and not every mirror has them.
     subprocess.run([*apt, "source", "--download-only", "--tar-only", package], cwd=scratch, capture_output=True)
     archive = one(scratch)
@@ -109,15 +115,18 @@ def from_apt(package, version, into, scratch):
     unpacked(archive, into)
 
 
-def from_installed(package, version, into, scratch):
-    """The sources that a Debian `-dev` package has put on this machine."""
-    there = pathlib.Path(package)
-    if not there.is_dir():
-        raise Unready(f"{there} is not installed")
-    shutil.copytree(there, into, dirs_exist_ok=True, symlinks=True)
+def from_deb(package, version, into, scratch):
+    """The sources that a Debian `-dev` package has in a directory, without installing it: `package directory`."""
+    package, directory = package.split()
+    output(*apt_of(scratch, "deb"), "download", package, cwd=scratch)
+    archives = list(scratch.glob("*.deb"))
+    if len(archives) != 1 or version not in archives[0].name:
+        raise Unready(f"{[archive.name for archive in archives]} is not version {version}")
+    output("dpkg-deb", "-x", str(archives[0]), str(scratch / "laid-out"))
+    shutil.copytree(scratch / "laid-out" / directory, into, dirs_exist_ok=True, symlinks=True)
 
 
-FETCH = {"pip": from_pip, "npm": from_npm, "cargo": from_cargo, "apt": from_apt, "installed": from_installed}
+FETCH = {"pip": from_pip, "npm": from_npm, "cargo": from_cargo, "apt": from_apt, "deb": from_deb}
 
 
 def tool(name, work):

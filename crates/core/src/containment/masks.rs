@@ -217,6 +217,9 @@ pub(super) fn gives_orders(path: &TreePath) -> bool {
 /// of the repository that is hidden, or would be if it were not asked for by name, and not what the
 /// contract spells out: it would be gone without a word.
 pub fn litter(new: Vec<TreePath>, start: &Tree, allowed: &[PathRule]) -> Vec<TreePath> {
+    if new.is_empty() {
+        return new;
+    }
     let source_dirs = source_dirs(start);
     let holds = |dir: &[u8]| {
         let from = TreePath::new([dir, b"/"].concat());
@@ -316,13 +319,12 @@ fn parts(path: &TreePath) -> Vec<&[u8]> {
 }
 
 /// Where each component ends.
-fn ends(parts: &[&[u8]]) -> Vec<usize> {
+fn ends(parts: &[&[u8]]) -> impl Iterator<Item = usize> {
     let mut end = 0;
-    let step = |part: &&[u8]| {
+    parts.iter().map(move |part| {
         end += part.len() + 1;
         end - 1
-    };
-    parts.iter().map(step).collect()
+    })
 }
 
 /// Where on a path something begins that is hidden.
@@ -338,19 +340,21 @@ struct Place {
 /// All of them, shortest first.
 fn places(path: &TreePath) -> Vec<Place> {
     let (bytes, parts) = (path.as_bytes(), parts(path));
-    let ends = ends(&parts);
     let Some((name, dirs)) = parts.split_last() else {
         return Vec::new();
     };
-    let is_source = is_source(name);
-    let hidden_dir = |(part, end): (&&[u8], &usize)| {
+    let hidden_dir = |(part, end): (&&[u8], usize)| {
         (is_agent_dir(part) || is_secret_dir(part)).then(|| Place {
-            end: *end,
-            shows_source: is_source && may_hold_source(part),
+            end,
+            shows_source: is_source(name) && may_hold_source(part),
             holds_source: may_hold_source(part),
         })
     };
-    let mut found: Vec<Place> = dirs.iter().zip(&ends).filter_map(hidden_dir).collect();
+    let mut found: Vec<Place> = dirs
+        .iter()
+        .zip(ends(&parts))
+        .filter_map(hidden_dir)
+        .collect();
     // A link in the place of a directory is as good as the directory.
     if agent_file(dirs, name) || is_secret_file(dirs, name) || is_secret_dir(name) {
         found.push(Place {

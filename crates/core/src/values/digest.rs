@@ -39,19 +39,30 @@ impl Digest {
     }
 
     pub fn to_hex(&self) -> String {
-        use fmt::Write as _;
-        self.0
-            .iter()
-            .fold(String::with_capacity(64), |mut out, byte| {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "{byte:02x}");
-                out
-            })
+        String::from_utf8_lossy(&self.hex()).into_owned()
+    }
+
+    /// Its digits, without a place of their own: trees of many thousand files are written with them.
+    pub fn hex(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        for (pair, byte) in out.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = digit(byte >> 4);
+            pair[1] = digit(byte & 0xf);
+        }
+        out
     }
 
     /// The first twelve digits: enough for a person to compare by eye, never for a decision.
     pub fn short(&self) -> String {
         self.to_hex().chars().take(12).collect()
+    }
+}
+
+/// The digit of a number below sixteen.
+fn digit(half: u8) -> u8 {
+    match half {
+        0..10 => b'0' + half,
+        _ => b'a' - 10 + half,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -188,8 +189,10 @@ impl JsonSchema for PathRule {
 /// A path found in a tree: any bytes but NUL. Written as text when it is plain UTF-8, else quoted
 /// with octal escapes inside double quotes, the way git prints such names; the two forms never
 /// collide.
+///
+/// Trees of many thousand files are copied many times in a run: a copy shares the bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreePath(Vec<u8>);
+pub struct TreePath(Arc<[u8]>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("badly quoted path")]
@@ -197,6 +200,11 @@ pub struct BadQuoting;
 
 impl TreePath {
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into().into())
+    }
+
+    /// The same of bytes that belong to somebody else.
+    pub fn of(bytes: &[u8]) -> Self {
         Self(bytes.into())
     }
 
@@ -213,7 +221,7 @@ impl TreePath {
     /// Reads what `Display` wrote, and what git writes with `core.quotePath=true`.
     pub fn parse(text: &[u8]) -> Result<Self, BadQuoting> {
         let Some(quoted) = text.strip_prefix(b"\"") else {
-            return Ok(Self(text.to_vec()));
+            return Ok(Self::of(text));
         };
         let inner = quoted.strip_suffix(b"\"").ok_or(BadQuoting)?;
         let mut out = Vec::with_capacity(inner.len());
@@ -225,7 +233,7 @@ impl TreePath {
                 plain => out.push(plain),
             }
         }
-        Ok(Self(out))
+        Ok(Self::new(out))
     }
 }
 
@@ -259,7 +267,7 @@ impl fmt::Display for TreePath {
             return f.write_str(std::str::from_utf8(&self.0).map_err(|_| fmt::Error)?);
         }
         f.write_str("\"")?;
-        for byte in &self.0 {
+        for byte in self.0.iter() {
             match byte {
                 b'"' => f.write_str("\\\"")?,
                 b'\\' => f.write_str("\\\\")?,

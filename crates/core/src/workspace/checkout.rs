@@ -117,18 +117,18 @@ impl Manifest {
         let start_tree = take_digest(&mut rest)?;
         let mut submodules = Vec::new();
         for _ in 0..number(&mut rest)? {
-            submodules.push((TreePath::new(name(&mut rest)?), text(&mut rest)?));
+            submodules.push((TreePath::of(name(&mut rest)?), text(&mut rest)?));
         }
         let mut masked = Vec::new();
         for _ in 0..number(&mut rest)? {
-            masked.push(TreePath::new(name(&mut rest)?));
+            masked.push(TreePath::of(name(&mut rest)?));
         }
         let mut entries = Vec::new();
         for _ in 0..number(&mut rest)? {
             let kind = kind(take::<1>(&mut rest)?[0])?;
             let (bytes, sha256) = (number(&mut rest)?, take_digest(&mut rest)?);
             entries.push((
-                TreePath::new(name(&mut rest)?),
+                TreePath::of(name(&mut rest)?),
                 Entry {
                     kind,
                     bytes,

@@ -40,19 +40,17 @@ pub type Tree = BTreeMap<TreePath, Entry>;
 pub fn tree_digest(tree: &Tree) -> Digest {
     let mut hasher = Hasher::default();
     hasher.update(b"cto-tree/1\n");
+    let mut line = Vec::new();
     for (path, entry) in tree {
+        line.clear();
+        line.extend_from_slice(entry.kind.git_mode().as_bytes());
+        line.push(b' ');
+        line.extend_from_slice(&entry.sha256.hex());
         // Length first, so that no name can imitate the next field.
-        hasher.update(
-            format!(
-                "{} {} {} ",
-                entry.kind.git_mode(),
-                entry.sha256,
-                path.as_bytes().len()
-            )
-            .as_bytes(),
-        );
-        hasher.update(path.as_bytes());
-        hasher.update(b"\n");
+        line.extend_from_slice(format!(" {} ", path.as_bytes().len()).as_bytes());
+        line.extend_from_slice(path.as_bytes());
+        line.push(b'\n');
+        hasher.update(&line);
     }
     hasher.finish()
 }
@@ -165,5 +163,23 @@ mod tests {
         ];
         let digests: BTreeSet<Digest> = all.iter().map(tree_digest).collect();
         assert_eq!(digests.len(), all.len());
+    }
+
+    #[test]
+    fn digest_is_that_of_the_lines_it_was_always_made_of() {
+        use FileKind::*;
+        let tree = tree(&[
+            ("a b", Regular, "x"),
+            ("bin/run", Executable, "y"),
+            ("link", Symlink, ""),
+        ]);
+        let mut text = b"cto-tree/1\n".to_vec();
+        for (path, entry) in &tree {
+            let (mode, sha256) = (entry.kind.git_mode(), entry.sha256);
+            text.extend(format!("{mode} {sha256} {} {path}\n", path.as_bytes().len()).bytes());
+        }
+        assert_eq!(tree_digest(&tree), Digest::of(&text));
+        let hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        assert_eq!(Digest::of(b"test").to_hex(), hex);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use cto_core::containment::environment_masks::{is_hidden_in_environment, overlaps_masked};
 use cto_core::containment::guard::Decision;
@@ -16,6 +16,7 @@ use cto_core::workspace::environment::{
     Carried, EnvironmentFacts, EnvironmentKind, EnvironmentUse, MOST_COPIED_BYTES,
     MOST_COPIED_FILES, decide_environment,
 };
+use cto_core::workspace::times::Time;
 use cto_core::workspace::tools::tool_variables;
 
 use crate::host::files;
@@ -25,6 +26,7 @@ use crate::host::{Env, Home};
 use crate::plan::Planned;
 use crate::plan::tool_homes::LookAtHomes;
 use crate::task::request::{EnvironmentChoice, Request};
+use crate::workspace::environments::FirstLook;
 use crate::workspace::environments::find::{self, Candidate};
 use crate::workspace::environments::probe;
 use crate::workspace::environments::state::{self, State};
@@ -46,20 +48,24 @@ pub fn gather(
     env: &Env,
     home: &Home,
     decided: &Decision,
-) -> Vec<Environment> {
+) -> (Vec<Environment>, FirstLook) {
+    let mut looked = FirstLook {
+        since: Instant::now(),
+        newest: BTreeMap::new(),
+    };
     let (Some(choice), Some(tree), Some(contract)) = (
         &request.environments,
         planned.tree.take(),
         planned.contract.valid(),
     ) else {
-        return Vec::new();
+        return (Vec::new(), looked);
     };
     let Some(view) = planned
         .source
         .as_ref()
         .filter(|_| host.jail_missing.is_empty())
     else {
-        return Vec::new();
+        return (Vec::new(), looked);
     };
     let top = &view.repo.top;
     let mut wanted: Vec<Wanted> = Vec::new();
@@ -118,8 +124,11 @@ pub fn gather(
         places,
         home,
     };
-    let of_tree = wanted.iter().map(|wanted| look.decide(wanted));
-    of_tree.chain(in_homes).collect()
+    let of_tree = wanted
+        .iter()
+        .map(|wanted| look.decide(wanted, &mut looked.newest));
+    let found = of_tree.chain(in_homes).collect();
+    (found, looked)
 }
 
 /// Variables for tools in jails of a run that copies somebody's own repository.
@@ -178,7 +187,8 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn decide(&self, wanted: &Wanted) -> Environment {
+    /// Decides about one, and tells the youngest time in it where it was looked at.
+    fn decide(&self, wanted: &Wanted, newest: &mut BTreeMap<TreePath, Time>) -> Environment {
         let Candidate {
             path,
             kind,
@@ -211,6 +221,7 @@ impl Look<'_> {
                 state.as_ref().is_some_and(|state| state.readable),
                 granted.is_some(),
             );
+            newest.extend(state.iter().map(|state| (path.clone(), state.newest)));
             if let (Some(state), Some(granted)) = (&state, &granted) {
                 self.measured(&mut facts, state, granted);
             }

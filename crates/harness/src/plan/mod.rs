@@ -67,6 +67,7 @@ use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
 use crate::workspace::checkout::Checkout;
+use crate::workspace::environments::FirstLook;
 
 /// Told how long somebody has been waited for; false gives it up.
 pub type Still<'a> = &'a mut dyn FnMut(Duration) -> bool;
@@ -94,6 +95,8 @@ pub struct Planned {
     pub checkout: Option<Arc<Checkout>>,
     /// What of the operator's environments was found beside its files.
     environments: Vec<plan::Environment>,
+    /// When they were looked at.
+    pub looked: Option<FirstLook>,
     /// The tree that is copied, where something beside its files is looked for.
     tree: Option<Tree>,
     source_files: Option<u64>,
@@ -257,6 +260,7 @@ pub fn plan(
         refusal: None,
         checkout: None,
         environments: Vec::new(),
+        looked: None,
         tree: None,
         source_files: None,
         stand: Stand::Neutral,
@@ -312,9 +316,9 @@ pub fn plan(
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
                 let (found, decided) = source::look_at(&mut planned, request, env, home);
                 if let (Some(decided), Some(host)) = (&decided, host.known()) {
-                    let found =
+                    let (found, looked) =
                         environments::gather(&mut planned, request, host, env, home, decided);
-                    planned.environments = found;
+                    (planned.environments, planned.looked) = (found, Some(looked));
                 }
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }

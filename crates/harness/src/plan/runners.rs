@@ -36,9 +36,8 @@ pub fn of_source(contract: &mut Contract, request: &Request, view: &SourceView, 
             content.take(MOST + 1).read_to_end(&mut bytes)?;
             std::io::copy(content, &mut std::io::sink()).map(|_| ())
         };
-        let wanted = |other: &TreePath| *other == path;
         view.repo
-            .files_of(&view.look.tree, &wanted, &mut take)
+            .file_of(&view.look.tree, (&path, kind), &mut take)
             .ok()?;
         text(bytes)
     });

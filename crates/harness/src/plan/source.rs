@@ -20,7 +20,7 @@ use crate::host::places::Places;
 use crate::host::{Env, Home, programs};
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::{FileStates, OperatorsExcludes, OwnOutput, SourceRepo};
+use crate::workspace::git::{LookedAt, OperatorsExcludes, OwnOutput, SourceRepo};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
 
@@ -28,17 +28,26 @@ use crate::workspace::own_dir::OwnDir;
 pub struct SourceView {
     pub repo: SourceRepo,
     pub look: SourceLook,
-    /// Of every file, to say how many are others in the end.
-    pub states: FileStates,
+    /// Of every file, for the look in the end.
+    looked: LookedAt,
     /// The operator's own ignore file.
     pub excludes: Option<PathBuf>,
     _ours: OwnDir,
 }
 
-/// Opens and looks. Only reads; whatever keeps it from being copied comes back as words.
-pub fn look(path: &Path, label: Label, env: &Env, home: &Home) -> Result<SourceView, String> {
+/// A repository that was opened, before the look at it.
+struct Opened {
+    repo: SourceRepo,
+    excludes: Option<PathBuf>,
+    ours: OwnDir,
+}
+
+fn words(error: &dyn std::error::Error) -> String {
+    crate::host::failure::chain(error)
+}
+
+fn open(path: &Path, env: &Env, home: &Home) -> Result<Opened, String> {
     let git = programs::git(env, home).map_err(|none| none.to_string())?;
-    let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
     let at_home = env.path("HOME");
     let excludes = at_home.as_deref();
@@ -46,13 +55,31 @@ pub fn look(path: &Path, label: Label, env: &Env, home: &Home) -> Result<SourceV
     let repo = SourceRepo::open(&git, path, ours.path(), at_home.as_deref())
         .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
     let excludes = excludes.and_then(OperatorsExcludes::answer);
-    let (look, states) = repo
+    Ok(Opened {
+        repo,
+        excludes,
+        ours,
+    })
+}
+
+/// Opens and looks. Only reads; whatever keeps it from being copied comes back as words.
+pub fn look(path: &Path, label: Label, env: &Env, home: &Home) -> Result<SourceView, String> {
+    looked_at(open(path, env, home)?, label)
+}
+
+fn looked_at(opened: Opened, label: Label) -> Result<SourceView, String> {
+    let Opened {
+        repo,
+        excludes,
+        ours,
+    } = opened;
+    let (look, looked) = repo
         .look(excludes.as_deref(), own_output(label))
         .map_err(|error| words(&error))?;
     Ok(SourceView {
         repo,
         look,
-        states,
+        looked,
         excludes,
         _ours: ours,
     })
@@ -74,16 +101,35 @@ pub fn look_again(
     env: &Env,
     home: &Home,
 ) -> (Looked, Option<u64>) {
-    match look(path, label, env, home) {
-        Ok(view) => {
-            let files = before.map(|before| before.states.differences(&view.states));
-            (Looked::Found(view.look), files)
+    let again = || -> Result<(SourceLook, Option<u64>), String> {
+        let opened = open(path, env, home)?;
+        let still = before.map(|before| {
+            let first = (&before.repo, &before.look, &before.looked);
+            opened.repo.still_clean(opened.excludes.as_deref(), first)
+        });
+        let still = still.transpose().map_err(|error| words(&error))?;
+        if let Some(look) = still.flatten() {
+            return Ok((look, Some(0)));
         }
+        let now = looked_at(opened, label)?;
+        let files = before.map(|before| before.differences(&now));
+        Ok((now.look, files))
+    };
+    match again() {
+        Ok((look, files)) => (Looked::Found(look), files),
         Err(why) => (Looked::Unusable(why), None),
     }
 }
 
 impl SourceView {
+    /// How many files are others in a later look.
+    fn differences(&self, later: &Self) -> u64 {
+        match self.look.fingerprint == later.look.fingerprint {
+            true => 0,
+            false => self.looked.states.differences(&later.looked.states),
+        }
+    }
+
     /// HEAD as a tree: every path, mode and content.
     pub fn tree(&self) -> Result<Tree, String> {
         let mut tree = Tree::new();

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use cto_core::bundle;
@@ -25,30 +26,81 @@ use crate::plan::source;
 use crate::run::execution::Stop;
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::of_run;
+use crate::workspace::overlay;
 
-/// The second look at a source, on every road: it must be as it was before, unless its owner may work
-/// on in it.
+/// What the second look at a source found, how many files are others, and when it began.
+pub struct SeenAgain {
+    found: Looked,
+    files: Option<u64>,
+    since: Instant,
+}
+
+/// Everything has ended: the workspace `goes`, unless it is to be kept, while the source is looked at once more.
+pub fn leave(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    planned: &Planned,
+    goes: Option<&Path>,
+    (env, home): (&Env, &Home),
+) -> Option<SeenAgain> {
+    let look = || {
+        let since = Instant::now();
+        let of = (request.source.as_ref()?.path.as_path(), request.label);
+        let first = planned.source.as_ref()?;
+        let (found, files) = source::look_again(of, Some(first), env, home);
+        Some(SeenAgain {
+            found,
+            files,
+            since,
+        })
+    };
+    let (removed, seen) = thread::scope(|scope| {
+        let removing = goes.map(|work| scope.spawn(|| files::remove_tree(work)));
+        let seen = look();
+        (removing.map(ScopedJoinHandle::join), seen)
+    });
+    if let Some(Ok(Err(error))) = removed {
+        // The bundle matters more than the litter, and says where it is.
+        let _ = bundle.trace(
+            "workspace.remove",
+            TraceOutcome::Failed,
+            Instant::now(),
+            Some(error.to_string()),
+        );
+    }
+    match seen {
+        // Whoever filled the disk left no room for it; now there is some.
+        Some(SeenAgain {
+            found: Looked::Unusable(_),
+            ..
+        }) => look(),
+        seen => seen,
+    }
+}
+
+/// What the second look came to, on every road: the source must be as it was before, unless its owner may
+/// work on in it.
 pub fn look_back(
     bundle: &mut OpenBundle,
     request: &Request,
     planned: &Planned,
     findings: &mut Vec<Finding>,
-    env: &Env,
-    home: &Home,
+    seen: Option<SeenAgain>,
 ) {
-    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else {
+    let (Some(seen), Some(mut copied)) = (seen, copied_repo(planned)) else {
         return;
     };
-    let since = Instant::now();
+    let SeenAgain {
+        found: after,
+        files,
+        since,
+    } = seen;
     let facts = &bundle.folded().facts;
     copied.copied_fixture_start_clean = facts.copy_was_used().then_some(true);
     let left_over = findings
         .iter()
         .any(|finding| finding.code == Code::DirtyEndingTree);
     copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
-    let of = (asked.path.as_path(), request.label);
-    let (after, files) = source::look_again(of, planned.source.as_ref(), env, home);
     let judged = judge::judges_source(Rules::NEWEST, request.label, &bundle.containment());
     let changed = copied.ended(&after, files, judged != Some(false));
     let outcome = if changed.is_none() {
@@ -102,19 +154,6 @@ pub fn copied_repo(planned: &Planned) -> Option<CopiedRepo> {
     Some(CopiedRepo::begun(source, repository, look))
 }
 
-/// Before the seal: unless it is to be kept, the workspace goes, and the bundle says if it did not.
-pub fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
-    if let Err(error) = files::remove_tree(work) {
-        // The bundle matters more than the litter, and says where it is.
-        let _ = bundle.trace(
-            "workspace.remove",
-            TraceOutcome::Failed,
-            Instant::now(),
-            Some(error.to_string()),
-        );
-    }
-}
-
 /// After the seal: a workspace is kept only where there is something to look into.
 pub fn settle_workspace(
     status: Status,
@@ -145,6 +184,6 @@ fn show_kept(planned: &Planned, home: &Home, work: &Path) {
     };
     if let Some(checkout) = Checkout::find_masked(home, &look.tree, masked) {
         // The run is sealed; a workspace that cannot be laid out is not named as kept.
-        let _ = of_run::lay_out_kept(Arc::new(checkout), work);
+        let _ = overlay::lay_out_kept(Arc::new(checkout), work);
     }
 }

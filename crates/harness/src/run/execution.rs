@@ -18,6 +18,7 @@ use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::run::checks::known::BaselineMemory;
+use crate::run::spent::Spent;
 use crate::screen::progress::Stage;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
@@ -25,7 +26,7 @@ use crate::supervise::launch::{CopyToMount, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::environments::Laid;
+use crate::workspace::environments::{FirstLook, Laid};
 use crate::workspace::git::{self, GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
 use crate::workspace::private_copy::PrivateCopy;
@@ -41,6 +42,8 @@ pub struct Execution<'a> {
     pub provider: Option<&'a Provider>,
     /// The cached checkout of the source, where planning found one.
     pub checkout: Option<Arc<Checkout>>,
+    /// When planning looked at environments.
+    pub looked: Option<&'a FirstLook>,
     pub home: &'a Home,
     pub work: PathBuf,
     pub git: Program,
@@ -57,6 +60,8 @@ pub struct Execution<'a> {
     pub baseline: BaselineMemory,
     /// Where its steps are told.
     pub stage: &'a Stage,
+    /// Where copies go that nobody needs any more.
+    pub spent: &'a Spent,
 }
 
 impl Execution<'_> {
@@ -78,6 +83,7 @@ impl Execution<'_> {
             plan: self.plan,
             source: self.source,
             checkout: self.checkout.clone(),
+            looked: self.looked,
             home: self.home,
             work: &self.work,
             git: &self.git,

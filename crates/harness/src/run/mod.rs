@@ -7,6 +7,7 @@
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
 //! - `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
+//! - `spent.rs` copies that go while the next commands run
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
 //!
@@ -25,9 +26,11 @@ mod fake_baseline;
 mod open;
 mod record;
 mod setup;
+mod spent;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::timings::Step;
@@ -53,6 +56,7 @@ use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::checks::start::Before;
 use crate::run::execution::{Execution, Stop};
+use crate::run::spent::Spent;
 use crate::run::stage_proof::{Owed, Reached};
 use crate::screen::progress::{Progress, Stage};
 use crate::supervise::cancel::Cancel;
@@ -130,11 +134,9 @@ pub fn run_asking(
         Ok(findings)
     });
     let mut findings = record::findings(&mut bundle, outcome, &stage);
-    // First, so that whoever filled the disk leaves room for the look at the source.
-    if !request.keep {
-        afterwards::remove_workspace(&mut bundle, &work);
-    }
-    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
+    let goes = (!request.keep).then_some(work.as_path());
+    let seen = afterwards::leave(&mut bundle, request, &planned, goes, (env, home));
+    afterwards::look_back(&mut bundle, request, &planned, &mut findings, seen);
 
     // Judge and seal.
     progress.step("seal", "evidence");
@@ -184,14 +186,17 @@ fn perform(
     let Some(plan) = &planned.plan else {
         return Ok((Reached::Gates, record::blocks(bundle, request)?));
     };
-    let execution = asked.execution(plan, work)?;
-    record::plan(bundle, plan, execution.git_use()?)?;
-    let answer = asked.approvals.answer(request.origin);
-    let executed =
-        approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
+    let executed = thread::scope(|scope| {
+        let (spent, to_remove) = spent::spent();
+        scope.spawn(move || to_remove.remove_all());
+        let execution = asked.execution(plan, work, &spent)?;
+        record::plan(bundle, plan, execution.git_use()?)?;
+        let answer = asked.approvals.answer(request.origin);
+        match approvals::settle(bundle, &plan.contract, answer)? {
             Settled::Denied => Ok(Vec::new()),
             Settled::MayRun => execute(bundle, request, &execution, progress),
-        });
+        }
+    });
     match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
             record::close_gate(bundle, gate, code, detail)?;
@@ -202,7 +207,15 @@ fn perform(
 }
 
 impl<'a> Asked<'a> {
-    fn execution(&self, plan: &'a Plan, work: &Path) -> Result<Execution<'a>, Stop> {
+    fn execution<'e>(
+        &self,
+        plan: &'e Plan,
+        work: &Path,
+        spent: &'e Spent,
+    ) -> Result<Execution<'e>, Stop>
+    where
+        'a: 'e,
+    {
         let git = programs::git(self.env, self.home)
             .map_err(|none| Stop::Finding(none.to_string(), Code::ProviderUnavailable))?;
         Ok(Execution {
@@ -213,6 +226,7 @@ impl<'a> Asked<'a> {
             source: self.planned.source.as_ref().map(|view| &view.repo),
             provider: self.planned.provider.as_ref(),
             checkout: self.planned.checkout.clone(),
+            looked: self.planned.looked.as_ref(),
             home: self.home,
             work: work.to_owned(),
             git,
@@ -222,6 +236,7 @@ impl<'a> Asked<'a> {
             own: self.own,
             clock: self.clock,
             stage: self.stage,
+            spent,
             baseline: match (self.request.label, self.request.fresh_baseline) {
                 (Label::Try, false) => BaselineMemory::Use,
                 (Label::Try, true) => BaselineMemory::Renew,
@@ -265,12 +280,9 @@ fn execute(
     }
     execution.stop_if_cancelled()?;
 
-    let (secrets, nothing) = (bundle.secrets.clone(), Measured::nothing(&workspace));
-    let before = Before {
-        workspace: &workspace,
-        measured: &nothing,
-        secrets: &secrets,
-    };
+    let secrets = bundle.secrets.clone();
+    let wants_green = execution.plan.contract.reasons.green_start && request.again.is_none();
+    let nothing = wants_green.then(|| Measured::nothing(&workspace));
     let mut packages = (None, Instant::now());
     let (start, end, given) = match &request.again {
         // Its start was green when its engine began.
@@ -280,10 +292,18 @@ fn execute(
             Some(again::put_in(bundle, &workspace, first, progress)?),
         ),
         None => {
-            if execution.plan.contract.reasons.green_start {
-                progress.step("start", "the checks before any change");
-            }
-            let start = checks::start::green_start(bundle, execution, before)?;
+            let start = match &nothing {
+                Some(measured) => {
+                    progress.step("start", "the checks before any change");
+                    let before = Before {
+                        workspace: &workspace,
+                        measured,
+                        secrets: &secrets,
+                    };
+                    checks::start::green_start(bundle, execution, before)?
+                }
+                None => None,
+            };
             execution.stop_if_cancelled()?;
             progress.step("engine", request.manifest.id.as_str());
             let since = Instant::now();

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use cto_core::containment::Containment;
 use cto_core::containment::masks;
 use cto_core::gate::plan::{Environment, Plan};
+use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
-use cto_core::workspace::times::{self, Time, WorkTree};
-use cto_core::workspace::tree::{FileKind, Tree};
+use cto_core::workspace::times::{Time, WorkTree};
+use cto_core::workspace::tree::{self, FileKind, Tree};
 
 use crate::host::programs::Program;
 use crate::host::{self, Home};
@@ -22,7 +23,7 @@ use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
 use crate::workspace::checks_git::{BELOW, ChecksGit, beside_tags};
 use crate::workspace::environments::copying::set_time;
-use crate::workspace::environments::{Environments, Laid, Live};
+use crate::workspace::environments::{Environments, FirstLook, Laid, Live};
 use crate::workspace::git::{Commit, Edit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk::{self, Apart, Walked};
@@ -40,7 +41,7 @@ pub struct Workspace {
     pub(super) start: Start,
     pub(super) checks_git: ChecksGit,
     pub(super) modules: ModuleFiles,
-    environments: Environments,
+    pub(super) environments: Environments,
     /// The work tree, where times of its files matter.
     pub(super) work_tree: Option<WorkTree>,
     /// When the files of plain copies were written, as the git directory kept for them knows it.
@@ -80,7 +81,7 @@ impl Start {
 pub type Contents = BTreeMap<TreePath, (FileKind, Vec<u8>)>;
 
 /// Where the overlay of a run's workspace lies in its work directory.
-const OVERLAY: &str = "overlay";
+pub(super) const OVERLAY: &str = "overlay";
 /// The plain copy there, and a kept workspace laid out for a person.
 pub const PLAIN: &str = "workspace";
 
@@ -92,6 +93,8 @@ pub struct MadeFrom<'a> {
     pub source: Option<&'a SourceRepo>,
     /// The cached checkout of the source, where planning found one.
     pub checkout: Option<Arc<Checkout>>,
+    /// When planning looked at environments.
+    pub looked: Option<&'a FirstLook>,
     pub home: &'a Home,
     /// The run's directory below `work/`.
     pub work: &'a Path,
@@ -115,7 +118,7 @@ impl Workspace {
         }
         let found = &from.plan.environments;
         workspace.environments =
-            Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
+            Environments::prepare(found, from.looked, from.work).map_err(WorkspaceError::Io)?;
         workspace.laid = workspace
             .lay(&workspace.copy, None)
             .map_err(WorkspaceError::Io)?;
@@ -252,33 +255,6 @@ impl Workspace {
         &self.environments
     }
 
-    /// Gives everything in a copy its time, for a process that is about to start there. The copy
-    /// holds `measured`, or the baseline; `also` is what was put into it since. What is young is
-    /// younger than what was seen in an environment, `live`.
-    pub fn stamp(
-        &self,
-        copy: &PrivateCopy,
-        laid: &Laid,
-        measured: Option<&Measured>,
-        also: &BTreeSet<TreePath>,
-        live: &Live,
-    ) -> io::Result<()> {
-        let Some(work_tree) = &self.work_tree else {
-            return Ok(());
-        };
-        let tree = measured.map_or(self.baseline(), |measured| &measured.tree);
-        // Its owner may have made what is there now of files with these names and other bytes.
-        let nothing_known = WorkTree::default();
-        let known = if live.other {
-            &nothing_known
-        } else {
-            work_tree
-        };
-        let reach = self.environments.reach();
-        let stamps = times::stamps(known, self.baseline(), tree, &laid.places(), reach);
-        stamping::stamp(copy, &stamps, also, stamping::now_after(live.newest))
-    }
-
     /// What is in the engine's copy, without what was put there and is no part of the tree.
     pub(super) fn walk(&self) -> io::Result<Walked> {
         self.copy.walk(self.environments.places())
@@ -290,6 +266,16 @@ impl Workspace {
 
     pub fn baseline(&self) -> &Tree {
         self.start.baseline()
+    }
+
+    /// The digest of the baseline.
+    pub fn baseline_digest(&self) -> Digest {
+        match &self.start {
+            Start::Checkout(checkout) => checkout.manifest.start_tree,
+            Start::Fixture { baseline, .. } | Start::Commit { baseline, .. } => {
+                tree::tree_digest(baseline)
+            }
+        }
     }
 
     pub(super) fn submodules(&self) -> Vec<&TreePath> {
@@ -380,16 +366,34 @@ impl Workspace {
         wanted: &dyn Fn(&TreePath) -> bool,
     ) -> Result<Contents, WorkspaceError> {
         const MOST: u64 = 16 << 20;
-        let commit = measured.map_or(&self.baseline_commit, |measured| &measured.commit);
+        /// More are found sooner by listing all.
+        const FEW: usize = 64;
         let mut found = Contents::new();
-        self.repo
-            .each_file(commit, wanted, &mut |path, kind, content| {
-                let mut bytes = Vec::new();
-                content.take(MOST).read_to_end(&mut bytes)?;
-                io::copy(content, &mut io::sink())?;
-                found.insert(path.clone(), (kind, bytes));
-                Ok(())
-            })?;
+        let mut take = |path: &TreePath, kind, content: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            io::Read::take(&mut *content, MOST).read_to_end(&mut bytes)?;
+            io::copy(content, &mut io::sink())?;
+            found.insert(path.clone(), (kind, bytes));
+            Ok(())
+        };
+        let baseline = (&self.baseline_commit, self.baseline());
+        let (commit, tree) = measured.map_or(baseline, |it| (&it.commit, &it.tree));
+        let files: Vec<(&str, &TreePath, FileKind)> = tree
+            .iter()
+            .filter(|(path, _)| wanted(path))
+            .map(|(path, entry)| {
+                // What did not change is asked for once.
+                let same = baseline.1.get(path) == Some(entry);
+                let of = if same { baseline.0 } else { commit };
+                (of.tree.as_str(), path, entry.kind)
+            })
+            .collect();
+        if files.is_empty() {
+            return Ok(found);
+        }
+        if files.len() > FEW || !self.repo.named_files(&files, &mut take)? {
+            self.repo.each_file(commit, wanted, &mut take)?;
+        }
         Ok(found)
     }
 
@@ -484,15 +488,4 @@ fn known(
     let others = status.first.iter();
     let left_out = others.filter(|path| !baseline.contains_key(*path));
     look.with(same, left_out.cloned().collect())
-}
-
-/// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as
-/// it is.
-pub fn lay_out_kept(checkout: Arc<Checkout>, work: &Path) -> std::io::Result<()> {
-    let (overlay, aside) = (
-        Overlay::at(checkout, &work.join(OVERLAY)),
-        work.join("laying-out"),
-    );
-    overlay.lay_out(&aside)?;
-    fs::rename(aside, work.join(PLAIN))
 }

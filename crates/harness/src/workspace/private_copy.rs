@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::tree::{Entry, FileKind};
+use cto_core::workspace::change::ChangeKind;
+use cto_core::workspace::tree::{Entry, FileKind, Tree, tree_changes};
 use cto_jail::Mount;
 
 use crate::host::files;
@@ -68,37 +69,25 @@ impl PrivateCopy {
         names.into_iter().filter(there).collect()
     }
 
-    /// Which of these files a process in the copy no longer finds with this content.
-    pub fn no_longer<'t>(
-        &self,
-        files: impl Iterator<Item = (&'t TreePath, &'t Entry)>,
-    ) -> Vec<TreePath> {
-        let walked = match self {
-            Self::Plain(_) => None,
-            Self::Over(overlay) => overlay.walk(&Apart::new()).ok(),
+    /// Which files of a tree a process in the copy no longer finds with this content.
+    pub fn no_longer(&self, tree: &Tree) -> Vec<TreePath> {
+        let dir = match self {
+            Self::Plain(dir) => dir,
+            Self::Over(overlay) => return no_longer_above(overlay, tree),
         };
-        let same = |path: &TreePath, wanted: &Entry| match self {
-            Self::Plain(dir) if wanted.kind == FileKind::Symlink => {
+        let same = |path: &TreePath, wanted: &Entry| match wanted.kind {
+            FileKind::Symlink => {
                 let text = std::fs::read_link(on_disk::locate(dir, path));
                 let text = text.map(|text| Digest::of(&text.into_os_string().into_vec()));
                 text.is_ok_and(|text| text == wanted.sha256)
             }
-            Self::Plain(dir) => {
+            FileKind::Regular | FileKind::Executable => {
                 let found = files::scan_file(&on_disk::locate(dir, path), |_| {});
                 found.is_ok_and(|found| found.sha256 == wanted.sha256)
             }
-            Self::Over(_) => {
-                let found = walked.as_ref().and_then(|walked| walked.tree.get(path));
-                found.is_some_and(|found| {
-                    let is_link = |kind: FileKind| kind == FileKind::Symlink;
-                    is_link(found.kind) == is_link(wanted.kind) && found.sha256 == wanted.sha256
-                })
-            }
         };
-        files
-            .filter(|(path, wanted)| !same(path, wanted))
-            .map(|(path, _)| path.clone())
-            .collect()
+        let all = tree.iter().filter(|(path, wanted)| !same(path, wanted));
+        all.map(|(path, _)| path.clone()).collect()
     }
 
     /// Puts a git directory into the copy in the place of whatever is there: `above`, over what a
@@ -138,4 +127,17 @@ impl PrivateCopy {
             Self::Over(overlay) => overlay.edit(paths, change),
         }
     }
+}
+
+/// The same of an overlay. A change of mode alone is none.
+fn no_longer_above(overlay: &Overlay, tree: &Tree) -> Vec<TreePath> {
+    let Ok(walked) = overlay.walk(&Apart::new()) else {
+        return tree.keys().cloned().collect();
+    };
+    let counts = |kind| !matches!(kind, ChangeKind::Added | ChangeKind::ModeChanged);
+    tree_changes(tree, &walked.tree)
+        .into_iter()
+        .filter(|change| counts(change.kind))
+        .map(|change| change.path)
+        .collect()
 }

@@ -9,10 +9,13 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::times::{Stamps, Time};
+use cto_core::workspace::times::{self, Stamps, Time, WorkTree};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use crate::workspace::environments::{Laid, Live};
+use crate::workspace::measure::Measured;
+use crate::workspace::of_run::Workspace;
 use crate::workspace::private_copy::PrivateCopy;
 
 /// The present, to the nanosecond.
@@ -80,6 +83,35 @@ pub fn stamp(
         below.set(dir, time.unwrap_or(start))?;
     }
     Ok(())
+}
+
+impl Workspace {
+    /// Gives everything in a copy its time, for a process that is about to start there. The copy
+    /// holds `measured`, or the baseline; `also` is what was put into it since. What is young is
+    /// younger than what was seen in an environment, `live`.
+    pub fn stamp(
+        &self,
+        copy: &PrivateCopy,
+        laid: &Laid,
+        measured: Option<&Measured>,
+        also: &BTreeSet<TreePath>,
+        live: &Live,
+    ) -> io::Result<()> {
+        let Some(work_tree) = &self.work_tree else {
+            return Ok(());
+        };
+        let tree = measured.map_or(self.baseline(), |measured| &measured.tree);
+        // Its owner may have made what is there now of files with these names and other bytes.
+        let nothing_known = WorkTree::default();
+        let known = if live.other {
+            &nothing_known
+        } else {
+            work_tree
+        };
+        let reach = self.environments.reach();
+        let stamps = times::stamps(known, self.baseline(), tree, &laid.places(), reach);
+        stamp(copy, &stamps, also, now_after(live.newest))
+    }
 }
 
 /// A directory, and what lies in it without a link on the way.

@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
         };
         let (run_id, contract_digest) = self.log.about();
         let log_nonce = random(32)?;
-        let tree = cto_core::workspace::tree::tree_digest(self.workspace.baseline());
+        let tree = self.workspace.baseline_digest();
         let head = log_header(&run_id, &contract_digest, &tree, &log_nonce);
         let aside = self.execution.work.join("baseline-kept.log");
         let log = session.log.written_again(&aside, &log_nonce, &head);

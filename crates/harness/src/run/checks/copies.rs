@@ -14,6 +14,7 @@ use super::session::{Commands, Ran, Session};
 use crate::host::files;
 use crate::host::places::Places;
 use crate::run::execution::Stop;
+use crate::run::spent::Spent;
 use crate::task::cases::FixtureFile;
 use crate::workspace::environments::{Laid, Live};
 use crate::workspace::on_disk;
@@ -44,6 +45,14 @@ impl ReadyCopy {
         for dir in written.chain(self.laid.uppers) {
             let _ = files::remove_tree(&dir);
         }
+    }
+
+    /// The same while the next commands run: there is room.
+    pub fn let_go(self, spent: &Spent) {
+        let written = [self.copy.changed_dir()].into_iter();
+        written
+            .chain(self.laid.uppers)
+            .for_each(|dir| spent.take(dir));
     }
 
     /// Puts in the files of checks that the engine never saw.

@@ -16,7 +16,6 @@ use cto_core::gate::plan::Plan;
 use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 use cto_core::workspace::environment::StateDigest;
-use cto_core::workspace::tree;
 
 use super::kept::{self, Known};
 use super::test_names;
@@ -86,7 +85,7 @@ fn parts(
     Some(BaselineParts {
         binary: execution.own,
         host: host_state()?,
-        tree: tree::tree_digest(workspace.baseline()),
+        tree: workspace.baseline_digest(),
         git: source
             .flat_map(|look| {
                 let status = format!("{:?}", look.status);

@@ -40,7 +40,6 @@ use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::workspace::environment::is_dependency_list;
 use cto_core::workspace::tools::chooses_programs;
-use cto_core::workspace::tree::{self};
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::{self, Home, make_private_dir};
@@ -114,7 +113,7 @@ pub fn run(
         execution.plan.limits.output_bytes,
         expected_sections(execution),
     );
-    log.head(&tree::tree_digest(&measured.tree));
+    log.head(&measured.digest);
     let mut session = Session {
         execution,
         workspace,

@@ -67,7 +67,10 @@ impl Session<'_> {
         })?;
         self.times.push((Step::Control, since.elapsed()));
         let ran = match done {
-            Ok((_, ran)) => ran,
+            Ok((ready, ran)) => {
+                ready.let_go(self.execution.spent);
+                ran
+            }
             Err(reason) if not_placed.is_some() => return Ok(ControlRun::None { reason }),
             Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
         };

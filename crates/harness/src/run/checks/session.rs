@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
             return Ok((done, None));
         }
         self.rewritten.by_checks = Self::no_longer(&ready.copy, &self.measured.tree);
-        ready.give_back();
+        ready.let_go(self.execution.spent);
         let rewrites = self.rewritten.wants_the_baseline(&self.measured.tree);
         if rewrites {
             // What is known of an earlier one does not say what it wrote to.

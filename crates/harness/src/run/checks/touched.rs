@@ -11,7 +11,7 @@ use cto_core::run::event::VerificationCompleted;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::change::Change;
-use cto_core::workspace::tree::{self, FileKind, Tree};
+use cto_core::workspace::tree::{FileKind, Tree};
 
 use super::session::Session;
 use crate::plan::runners::text;
@@ -85,7 +85,7 @@ impl Session<'_> {
         let inline = self.changed_inline_tests()?;
         let is_named = |path: &&TreePath| is_named(path) || inline.contains(path);
         Ok(VerificationCompleted {
-            tree: Some(tree::tree_digest(&self.measured.tree)),
+            tree: Some(self.measured.digest),
             changed_test_files: changed().filter(is_named).cloned().collect(),
             runner_takeovers: test_files::runner_takeovers(
                 NAMES,
@@ -149,6 +149,6 @@ impl Session<'_> {
 
     /// Files of a tree that a copy no longer holds as they were.
     pub(super) fn no_longer(copy: &PrivateCopy, tree: &Tree) -> BTreeSet<TreePath> {
-        copy.no_longer(tree.iter()).into_iter().collect()
+        copy.no_longer(tree).into_iter().collect()
     }
 }

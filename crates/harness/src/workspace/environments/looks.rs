@@ -1,15 +1,24 @@
 //! Looks at the operator's own directories before and after each process that sees them. A process counts
 //! where both found the same.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::times::Time;
 
 use super::state::{self, Again};
-use super::{AllCarried, Environments, Live};
+use super::{AllCarried, Environments, Live, One};
+
+/// The look by which a run was planned: when it began, and the youngest time in each environment.
+#[derive(Clone)]
+pub struct FirstLook {
+    pub since: Instant,
+    pub newest: BTreeMap<TreePath, Time>,
+}
 
 /// What was found by a look that began then.
 pub(super) struct Looked {
@@ -112,6 +121,20 @@ impl Environments {
 }
 
 impl Looked {
+    /// What planning saw of directories that no jail has seen yet, where it looked at all of them.
+    pub fn first(first: &FirstLook, all: &mut [One]) -> Option<Self> {
+        let mut live = Live::default();
+        for one in all.iter_mut().filter(|one| one.live) {
+            let record = &one.environment.record;
+            let (state, newest) = (record.state?, *first.newest.get(&record.path)?);
+            (one.state, one.newest) = (Some(state), newest);
+            live.states.push((record.path.clone(), Some(state)));
+            live.newest = live.newest.max(newest);
+        }
+        let since = first.since;
+        Some(Self { since, live })
+    }
+
     /// What could not be looked at is not remembered.
     fn of(since: Instant, live: &Live) -> Option<Self> {
         let seen = live.states.iter().all(|(_, state)| state.is_some());

@@ -37,6 +37,7 @@ use cto_jail::{Mount, Over};
 use crate::host;
 use crate::host::places::Places;
 use crate::workspace::environments::homes::{Built, LaidHomes, Part};
+pub use crate::workspace::environments::looks::FirstLook;
 use crate::workspace::environments::looks::Looked;
 use crate::workspace::environments::state::State;
 use crate::workspace::on_disk::{Apart, locate};
@@ -110,7 +111,12 @@ pub struct Laid {
 
 impl Environments {
     /// Takes a copy of what is small, so that every jail of the run starts from the same.
-    pub fn prepare(found: &[Environment], work: &Path) -> io::Result<Self> {
+    /// What is large is what planning saw a moment ago, as `first` has it.
+    pub fn prepare(
+        found: &[Environment],
+        first: Option<&FirstLook>,
+        work: &Path,
+    ) -> io::Result<Self> {
         let (mut carried, mut dropped) = (Vec::new(), Vec::new());
         let is_carried = |found: &&Environment| found.record.is_carried();
         let of_copy = |found: &&Environment| found.in_home.is_none();
@@ -143,6 +149,7 @@ impl Environments {
                 state: None,
             });
         }
+        let looked = first.and_then(|first| Looked::first(first, &mut carried));
         let place = |one: &One| (one.environment.record.path.clone(), one.source.is_dir());
         Ok(Self {
             apart: carried.iter().map(place).collect(),
@@ -150,7 +157,7 @@ impl Environments {
                 all: carried,
                 ..AllCarried::default()
             }),
-            looked: Mutex::default(),
+            looked: Mutex::new(looked),
             homes: found.iter().filter_map(Part::of).collect(),
             work: work.to_owned(),
             laid: AtomicU32::new(0),

@@ -275,13 +275,18 @@ impl Walk {
         }
         names.sort_unstable();
         let (mut entries, mut below) = (StateDigest::default(), Vec::new());
+        let mut path = dir.as_os_str().as_bytes().to_vec();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        let above = path.len();
         for name in names {
             let stat = rustix::fs::statat(&opened, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let path = dir.join(OsStr::from_bytes(name.to_bytes()));
-            let bytes = path.as_os_str().as_bytes();
-            found.take(bytes, &stat, &self.top, &self.us, &mut entries);
+            path.truncate(above);
+            path.extend_from_slice(name.to_bytes());
+            found.take(&path, &stat, &self.top, &self.us, &mut entries);
             if FileType::from_raw_mode(stat.st_mode).is_dir() {
-                below.push(path);
+                below.push(PathBuf::from(OsStr::from_bytes(&path)));
             }
         }
         let name = dir.as_os_str().as_bytes().to_vec();

@@ -108,6 +108,8 @@ impl HarnessRepo {
         command
             .env("GIT_INDEX_FILE", index)
             .env("GIT_LITERAL_PATHSPECS", "1")
+            // A thread for every few hundred files of the index takes longer than these few.
+            .args(["-c", "core.preloadIndex=false"])
             .args(["add", "--refresh", "--pathspec-from-file=-"])
             .arg("--pathspec-file-nul");
         told_well("add", told("add", command, paths)?).map(drop)

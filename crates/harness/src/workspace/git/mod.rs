@@ -4,7 +4,7 @@
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
 //!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among
 //!   them; `submodules.rs` what is checked out in it of others; `own_output.rs` where this command
-//!   writes to; `file_states.rs` which files are not what they were; `identity.rs` which one it is
+//!   writes to; `file_states.rs` which files are not what they were, and that none is; `identity.rs` which one it is
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
 //! - `object_format.rs` how objects are named; `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
@@ -26,7 +26,7 @@ mod submodules;
 mod tree_files;
 
 pub use check_git::{CheckGit, NOT_FOR_CHECKS};
-pub use file_states::FileStates;
+pub use file_states::LookedAt;
 pub use object_format::ObjectFormat;
 pub use own_output::OwnOutput;
 pub use source::{OperatorsExcludes, SourceError, SourceRepo, UNFINISHED};
@@ -295,6 +295,15 @@ impl HarnessRepo {
     ) -> Result<(), GitError> {
         self.answers
             .each_file(&|| self.command(), &commit.tree, wanted, visit)
+    }
+
+    /// Files of trees, by the names of both.
+    pub fn named_files(
+        &self,
+        files: &[(&str, &TreePath, FileKind)],
+        visit: &mut Visit<'_>,
+    ) -> Result<bool, GitError> {
+        self.answers.named_files(&|| self.command(), files, visit)
     }
 
     /// Applies patches, in order, to a directory that is nothing but files.

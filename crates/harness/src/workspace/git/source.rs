@@ -11,19 +11,15 @@ use std::process::Command;
 use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::environment::StateDigest;
 use cto_core::workspace::times::Time;
 
-use rustix::fs::AtFlags;
-
 use super::command::{Asking, asked, scrubbed};
-use super::file_states::FileStates;
+use super::file_states::{Clean, LookedAt, Staged};
 use super::own_output::{OwnOutput, without_own_output};
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
 use super::{GitError, ObjectFormat, ignored_of};
 use crate::host::programs::Program;
-use crate::workspace::environments::state::seen;
 use crate::workspace::stamping;
 
 /// What git leaves in its directory while something is unfinished.
@@ -202,7 +198,7 @@ impl SourceRepo {
         &self,
         excludes: Option<&Path>,
         own_output: OwnOutput,
-    ) -> Result<(SourceLook, FileStates), SourceError> {
+    ) -> Result<(SourceLook, LookedAt), SourceError> {
         let mut command = self.excluding(excludes);
         command.args([
             "status",
@@ -214,11 +210,11 @@ impl SourceRepo {
         ]);
         // Git looks at the work tree while we do.
         let status = Asking::start("status", command)?;
-        let mut refs = scrubbed(&self.git);
-        refs.env("GIT_DIR", &self.git_dir)
-            .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
-        let refs = Asking::start("for-each-ref", refs)?;
-        let (staged, mut states) = self.staged()?;
+        let refs = self.refs()?;
+        // The other cores are git's.
+        let mut staged = self.staged(1)?;
+        let ignored = |dirs: &[TreePath]| self.ignored(excludes, dirs).ok();
+        let clean = Clean::of(&self.top, &staged, self.opened, ignored);
         let lines = match own_output {
             OwnOutput::Counts => status.answer()?,
             OwnOutput::LeftOut => without_own_output(status.answer()?, &self.top),
@@ -227,17 +223,40 @@ impl SourceRepo {
         let changed = changed_paths(&lines);
         for path in &changed {
             let place = self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes()));
-            states.take_untracked(path, &state(&place));
+            staged.states.take_untracked(path, &state(&place));
         }
-        let fingerprint = self.fingerprint(&refs.answer()?, &staged, &changed);
-        let look = SourceLook {
+        let look = self.seen_as(&refs.answer()?, &staged, &lines, changed);
+        let clean = clean.filter(|_| lines.is_empty());
+        let looked = LookedAt {
+            states: staged.states,
+            clean,
+            rules: excludes.map(state),
+        };
+        Ok((look, looked))
+    }
+
+    pub(super) fn refs(&self) -> Result<Asking, GitError> {
+        let mut refs = scrubbed(&self.git);
+        refs.env("GIT_DIR", &self.git_dir)
+            .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
+        Asking::start("for-each-ref", refs)
+    }
+
+    pub(super) fn seen_as(
+        &self,
+        refs: &[u8],
+        staged: &Staged,
+        lines: &[u8],
+        changed: Vec<TreePath>,
+    ) -> SourceLook {
+        let fingerprint = self.fingerprint(refs, &staged.digest, &changed);
+        SourceLook {
             head: self.head.clone(),
             branch: branch(&self.git_dir),
             tree: self.tree.clone(),
-            status: SourceStatus::new(&lines, changed, self.unfinished()),
+            status: SourceStatus::new(lines, changed, self.unfinished()),
             fingerprint,
-        };
-        Ok((look, states))
+        }
     }
 
     /// Everything an outsider could have changed without a new commit: also what is not committed.
@@ -281,33 +300,6 @@ impl SourceRepo {
             ));
         }
         hasher.finish()
-    }
-
-    /// What the index holds, and what the kernel says of each file it names.
-    fn staged(&self) -> Result<(Digest, FileStates), SourceError> {
-        let mut staged = self.command();
-        // With the letters that say what git was told not to look at.
-        staged.args(["ls-files", "--stage", "-v", "-z"]);
-        let top = fs::File::open(&self.top).map_err(SourceError::Index)?;
-        let (mut found, mut states) = (StateDigest::default(), FileStates::default());
-        for line in asked("ls-files", staged)?
-            .split(|b| *b == 0)
-            .filter(|line| !line.is_empty())
-        {
-            found.take_name(line);
-            let path = line
-                .iter()
-                .position(|b| *b == b'\t')
-                .map_or(line, |tab| &line[tab + 1..]);
-            // One that is not there has no state.
-            let stat = rustix::fs::statat(&top, path, AtFlags::SYMLINK_NOFOLLOW);
-            let stat = stat.ok().map(|stat| seen(&stat));
-            if let Some(stat) = &stat {
-                found.take(b"", stat);
-            }
-            states.take_tracked(path, stat.as_ref());
-        }
-        Ok((found.finish(), states))
     }
 
     /// Every file of HEAD.
@@ -374,7 +366,7 @@ fn changed_paths(lines: &[u8]) -> Vec<TreePath> {
 }
 
 /// What the kernel says about a file; its change time cannot be forged by its owner.
-fn state(path: &Path) -> Vec<u8> {
+pub(super) fn state(path: &Path) -> Vec<u8> {
     let told = fs::symlink_metadata(path).map(|meta| {
         let (modified, changed) = (
             (meta.mtime(), meta.mtime_nsec()),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
-use super::{GitError, last_line};
+use super::{GitError, ObjectFormat, SourceRepo, last_line};
 
 /// What is done with each file: its place, its kind, its content.
 pub type Visit<'a> = dyn FnMut(&TreePath, FileKind, &mut dyn Read) -> io::Result<()> + 'a;
@@ -26,7 +26,8 @@ pub struct Submodule {
 struct Listed {
     path: TreePath,
     kind: FileKind,
-    id: String,
+    /// What git is asked for: the object's own name, or `TREE:PATH`.
+    id: Vec<u8>,
 }
 
 type Listing = Arc<(Vec<Listed>, Vec<Submodule>)>;
@@ -39,7 +40,7 @@ pub struct Answers(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     listings: BTreeMap<String, Listing>,
-    contents: BTreeMap<String, Arc<[u8]>>,
+    contents: BTreeMap<Vec<u8>, Arc<[u8]>>,
     bytes: usize,
 }
 
@@ -67,6 +68,37 @@ impl Answers {
             }
         };
         let files: Vec<&Listed> = listing.0.iter().filter(|file| wanted(&file.path)).collect();
+        self.read(git, &files, visit)
+    }
+
+    /// Files that are known by name, each with the tree it is a part of: no tree is listed, however large
+    /// it is. `false` where one has a name that cannot be asked for.
+    pub fn named_files(
+        &self,
+        git: &dyn Fn() -> Command,
+        files: &[(&str, &TreePath, FileKind)],
+        visit: &mut Visit<'_>,
+    ) -> Result<bool, GitError> {
+        let mut paths = files.iter().map(|(_, path, _)| path.as_bytes());
+        if paths.any(|path| path.contains(&b'\n')) {
+            return Ok(false);
+        }
+        let listed = |(tree, path, kind): &(&str, &TreePath, FileKind)| Listed {
+            id: [tree.as_bytes(), b":", path.as_bytes()].concat(),
+            path: (*path).clone(),
+            kind: *kind,
+        };
+        let files: Vec<Listed> = files.iter().map(listed).collect();
+        let files: Vec<&Listed> = files.iter().collect();
+        self.read(git, &files, visit).map(|()| true)
+    }
+
+    fn read(
+        &self,
+        git: &dyn Fn() -> Command,
+        files: &[&Listed],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), GitError> {
         let known: Option<Vec<Arc<[u8]>>> = {
             let kept = self.kept();
             let content = |file: &&Listed| kept.contents.get(&file.id).cloned();
@@ -78,7 +110,7 @@ impl Answers {
                     .map_err(|source| GitError::Layout { source })
             });
         }
-        stream(git(), &files, &mut |file, content| {
+        stream(git(), files, &mut |file, content| {
             let mut passing = Passing::new(content, KEPT_BYTES);
             visit(&file.path, file.kind, &mut passing)?;
             if let Some(content) = passing.whole()? {
@@ -88,7 +120,7 @@ impl Answers {
         })
     }
 
-    fn keep(&self, id: &str, content: Vec<u8>) {
+    fn keep(&self, id: &[u8], content: Vec<u8>) {
         let mut kept = self.kept();
         let bytes = kept.bytes.saturating_add(content.len());
         if bytes <= KEPT_BYTES && !kept.contents.contains_key(id) {
@@ -154,6 +186,23 @@ pub fn each_file(
     Ok(submodules)
 }
 
+impl SourceRepo {
+    /// One file of a tree this repository holds.
+    pub fn file_of(
+        &self,
+        tree: &str,
+        (path, kind): (&TreePath, FileKind),
+        visit: &mut Visit<'_>,
+    ) -> Result<(), GitError> {
+        let named = [(tree, path, kind)];
+        let git = || self.command();
+        match Answers::default().named_files(&git, &named, visit)? {
+            true => Ok(()),
+            false => self.files_of(tree, &|other| other == path, visit).map(drop),
+        }
+    }
+}
+
 fn list(mut command: Command, tree: &str) -> Result<(Vec<Listed>, Vec<Submodule>), GitError> {
     const OPERATION: &str = "ls-tree";
     command
@@ -186,7 +235,7 @@ fn list(mut command: Command, tree: &str) -> Result<(Vec<Listed>, Vec<Submodule>
         let tab = line.iter().position(|b| *b == b'\t').ok_or_else(strange)?;
         let (head, path) = (
             String::from_utf8_lossy(&line[..tab]).into_owned(),
-            TreePath::new(&line[tab + 1..]),
+            TreePath::of(&line[tab + 1..]),
         );
         let mut words = head.split(' ');
         let (mode, _, id) = (
@@ -205,7 +254,11 @@ fn list(mut command: Command, tree: &str) -> Result<(Vec<Listed>, Vec<Submodule>
             Some(mode) if mode.starts_with("100") => FileKind::Regular,
             _ => return Err(strange()),
         };
-        files.push(Listed { path, kind, id });
+        files.push(Listed {
+            path,
+            kind,
+            id: id.into_bytes(),
+        });
     }
     Ok((files, submodules))
 }
@@ -227,9 +280,10 @@ fn stream(mut command: Command, files: &[&Listed], take: &mut Take<'_>) -> Resul
     let read = std::thread::scope(|scope| {
         scope.spawn(move || {
             let Some(mut stdin) = stdin else { return };
-            let ids: String = files.iter().map(|file| format!("{}\n", file.id)).collect();
+            let ids = files.iter().flat_map(|file| [file.id.as_slice(), b"\n"]);
+            let ids: Vec<u8> = ids.collect::<Vec<_>>().concat();
             // A git that went away shows as an answer that never came.
-            let _ = stdin.write_all(ids.as_bytes());
+            let _ = stdin.write_all(&ids);
         });
         let Some(stdout) = stdout else { return Ok(()) };
         let mut answers = BufReader::with_capacity(1 << 16, stdout);
@@ -267,10 +321,8 @@ fn one_file(
         .take(200)
         .read_until(b'\n', &mut header)
         .map_err(pipe)?;
+    let bytes = size_of_blob(&header, &file.id);
     let header = String::from_utf8_lossy(&header).trim_end().to_owned();
-    let bytes = header
-        .strip_prefix(&format!("{} blob ", file.id))
-        .and_then(|size| size.parse::<u64>().ok());
     let Some(bytes) = bytes else {
         return Err(GitError::Answer {
             operation: OPERATION,
@@ -282,6 +334,19 @@ fn one_file(
     io::copy(&mut content, &mut io::sink()).map_err(pipe)?;
     let mut end = [0u8; 1];
     answers.read_exact(&mut end).map_err(pipe)
+}
+
+/// How long the blob is that git is about to print: `NAME blob SIZE`, and the name is the one asked for,
+/// or, where a path of a tree was, that of an object.
+fn size_of_blob(header: &[u8], asked: &[u8]) -> Option<u64> {
+    let header = std::str::from_utf8(header).ok()?.strip_suffix('\n')?;
+    let (name, size) = header.split_once(" blob ")?;
+    let by_path = asked.contains(&b':');
+    let fits = match by_path {
+        true => ObjectFormat::of_id(name).is_some(),
+        false => name.as_bytes() == asked,
+    };
+    size.parse().ok().filter(|_| fits)
 }
 
 #[cfg(test)]
@@ -307,12 +372,31 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_the_limit() {
         let answers = Answers::default();
-        answers.keep("a", vec![0; KEPT_BYTES - 1]);
-        answers.keep("a", vec![0; KEPT_BYTES - 1]);
-        answers.keep("b", vec![0; 2]);
-        answers.keep("c", vec![0; 1]);
+        answers.keep(b"a", vec![0; KEPT_BYTES - 1]);
+        answers.keep(b"a", vec![0; KEPT_BYTES - 1]);
+        answers.keep(b"b", vec![0; 2]);
+        answers.keep(b"c", vec![0; 1]);
         let kept = answers.kept();
-        let names: Vec<&str> = kept.contents.keys().map(String::as_str).collect();
-        assert_eq!((names, kept.bytes), (vec!["a", "c"], KEPT_BYTES));
+        let names: Vec<&[u8]> = kept.contents.keys().map(Vec::as_slice).collect();
+        assert_eq!((names, kept.bytes), (vec![&b"a"[..], b"c"], KEPT_BYTES));
+    }
+
+    #[test]
+    fn only_the_blob_that_was_asked_for_is_read() {
+        let id = "1".repeat(40);
+        let says = |header: &str, asked: &str| size_of_blob(header.as_bytes(), asked.as_bytes());
+        let tree = format!("{}:a blob 7", "2".repeat(40));
+        assert_eq!(says(&format!("{id} blob 5\n"), &id), Some(5));
+        assert_eq!(says(&format!("{id} blob 5\n"), &tree), Some(5));
+        for (header, asked) in [
+            (format!("{id} blob 5\n"), "2".repeat(40)),
+            (format!("{id} tree 5\n"), tree.clone()),
+            (format!("{tree} missing\n"), tree.clone()),
+            (format!("{id} blob 5"), id.clone()),
+            (format!("{id} blob -5\n"), id.clone()),
+            (String::new(), id.clone()),
+        ] {
+            assert_eq!(says(&header, &asked), None, "{header:?} {asked}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use cto_core::run::trace::TraceOutcome;
 use cto_core::task::contract::Contract;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
+use cto_core::values::digest::Digest;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::tree::{self, Entry, Tree};
@@ -40,6 +41,8 @@ const LEFTOVERS_NAMED: usize = 50;
 pub struct Measured {
     /// The result: baseline plus changes, without scratch.
     pub tree: Tree,
+    /// Its digest.
+    pub digest: Digest,
     pub changes: Vec<Change>,
     pub patch: PathBuf,
     pub findings: Vec<Finding>,
@@ -57,6 +60,7 @@ impl Measured {
     pub fn nothing(workspace: &Workspace) -> Self {
         Self {
             tree: workspace.baseline().clone(),
+            digest: workspace.baseline_digest(),
             changes: Vec::new(),
             patch: workspace.work.join("patch.diff"),
             findings: Vec::new(),
@@ -174,6 +178,7 @@ impl Workspace {
         let can_be_applied = oversize.is_none();
         findings.extend(oversize);
         Ok(Measured {
+            digest: tree::tree_digest(&tree),
             tree,
             changes,
             patch,
@@ -392,7 +397,9 @@ impl Workspace {
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, WorkspaceError> {
         let mut now = self.walk().map_err(WorkspaceError::Io)?;
         let submodules = self.submodules();
-        now.tree.retain(|path, _| !is_within(path, &submodules));
+        if !submodules.is_empty() {
+            now.tree.retain(|path, _| !is_within(path, &submodules));
+        }
         let changed = tree::tree_changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
             let paths = changed

@@ -22,6 +22,7 @@ use crate::host;
 use crate::host::places::Places;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
+use crate::workspace::of_run::{OVERLAY, PLAIN};
 use crate::workspace::on_disk::{self, Apart, Walked};
 
 /// The kernel's marks. A process inside that sets such a name gets another one: only the kernel and
@@ -284,6 +285,17 @@ fn merge(lower: Option<&Path>, upper: Option<&Path>, target: &Path) -> io::Resul
         }
     }
     Ok(())
+}
+
+/// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as
+/// it is.
+pub fn lay_out_kept(checkout: Arc<Checkout>, work: &Path) -> io::Result<()> {
+    let (overlay, aside) = (
+        Overlay::at(checkout, &work.join(OVERLAY)),
+        work.join("laying-out"),
+    );
+    overlay.lay_out(&aside)?;
+    fs::rename(aside, work.join(PLAIN))
 }
 
 fn copy_one(from: &Path, meta: &Metadata, to: &Path) -> io::Result<()> {
