@@ -84,7 +84,7 @@ pub fn run(order: &Order<'_>, progress: &mut dyn Progress) -> Result<Trial, Fail
     };
     home.create()?;
     let mut lines = Vec::new();
-    let asked = (order.bin, Some(order.word));
+    let asked = (order.bin, order.word);
     let examined = examine::examine(order.manifest, asked, order.cancel, order.env, &home);
     let examined = match examined {
         Ok(examined) => examined,
