@@ -335,7 +335,8 @@ impl Launch {
         scratch: &Granted,
         env: &Env,
     ) -> Self {
-        const LONGEST: Duration = Duration::from_secs(30);
+        // Agents of many packages take half a minute to say who they are on a busy machine.
+        const LONGEST: Duration = Duration::from_secs(60);
         const MEMORY_KIB: u64 = 2 << 20;
         let mut mounts = vec![Mount::at(scratch, SCRATCH)];
         mounts.extend(shown.iter().map(Mount::in_place));
