@@ -29,6 +29,10 @@ pub(super) fn files_of(fixture: &Fixture, row: &Row) -> Vec<FixtureFile> {
 }
 
 /// How a row is played: by the scripted engine, its words put in, or by a program with a model.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once for a row and taken apart at once"
+)]
 pub enum Playing {
     Script(Words),
     Lane(LaneOptions),
