@@ -208,6 +208,8 @@ impl SourceRepo {
             "--no-renames",
             "--ignore-submodules=all",
         ]);
+        // Before git reads it: what changes later is not what this status was by.
+        let rules = excludes.map(state);
         // Git looks at the work tree while we do.
         let status = Asking::start("status", command)?;
         let refs = self.refs()?;
@@ -230,7 +232,7 @@ impl SourceRepo {
         let looked = LookedAt {
             states: staged.states,
             clean,
-            rules: excludes.map(state),
+            rules,
         };
         Ok((look, looked))
     }
