@@ -224,7 +224,7 @@ fn text(make: fn(EngineText) -> Event) -> Event {
         text: String::new(),
     })
 }
-
+const ASKED: &str = r#"{"type":"engine.permission","data":{"question":"","options":[],"answer":"cancelled","rule":"no_option"}}"#;
 /// Every kind of event, with the variants the order depends on.
 fn alphabet() -> Vec<(&'static str, Event)> {
     vec![
@@ -242,17 +242,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
         ("warning", text(Event::EngineWarning)),
-        (
-            "permission",
-            Event::EnginePermission(EnginePermission {
-                question: String::new(),
-                kind: None,
-                paths: Vec::new(),
-                options: Vec::new(),
-                answer: PermissionAnswer::Cancelled,
-                rule: PermissionRule::NoOption,
-            }),
-        ),
+        ("permission", serde_json::from_str(ASKED).unwrap()),
         (
             "tool",
             Event::EngineToolCall(EngineToolCall::new("t".into(), "x".into())),

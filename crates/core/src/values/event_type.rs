@@ -1,4 +1,4 @@
-//! The names of all events. What each event carries is in `run/event.rs`.
+//! The names of all events. What each event carries is in `run/event/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,15 @@
 //! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
+//!
+//! - `process_end.rs` how a process ended; `permission.rs` questions of an engine
+
+mod permission;
+mod process_end;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
+pub use self::process_end::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
@@ -258,85 +265,6 @@ impl ToolOutcome {
     }
 }
 
-/// An engine asked whether it may, and was answered from the contract. The question is its own words; the answer
-/// is ours. It opens nothing: the jail refuses and the tree is measured whatever was said.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EnginePermission {
-    pub question: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ToolKind>,
-    /// The files it is about, the first few.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// What could be answered, by kind, in the order it was offered.
-    pub options: Vec<PermissionKind>,
-    pub answer: PermissionAnswer,
-    pub rule: PermissionRule,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionKind {
-    AllowOnce,
-    AllowAlways,
-    RejectOnce,
-    RejectAlways,
-    Other,
-}
-
-/// There is no answer that holds for longer than one question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionAnswer {
-    AllowOnce,
-    RejectOnce,
-    Cancelled,
-}
-
-impl PermissionAnswer {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AllowOnce => "allowed once",
-            Self::RejectOnce => "rejected once",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// What decided a question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionRule {
-    /// Every file may be changed by the contract.
-    InScope,
-    /// It only looks, and inside the workspace.
-    InWorkspace,
-    /// Commands may run: the jail guards them.
-    Command,
-    OutOfScope,
-    Fetch,
-    Mode,
-    /// It does not say what it is about.
-    Unknown,
-    /// No option said once what was to be said.
-    NoOption,
-}
-
-impl PermissionRule {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InScope => "in scope",
-            Self::InWorkspace => "in the workspace",
-            Self::Command => "a command, in the jail",
-            Self::OutOfScope => "out of scope",
-            Self::Fetch => "a fetch",
-            Self::Mode => "a change of mode",
-            Self::Unknown => "about nothing that is known",
-            Self::NoOption => "no option fits",
-        }
-    }
-}
-
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EngineFileChange {
     pub path: String,
@@ -366,98 +294,6 @@ pub struct EngineTokens {
     pub output: u64,
     pub cache_read: u64,
     pub cache_write: u64,
-}
-
-/// How a supervised process ended. A killed process is never a success.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ProcessEnd {
-    Exited {
-        code: u8,
-    },
-    Signalled {
-        signal: i32,
-    },
-    TimedOut {
-        limit: TimeLimit,
-    },
-    MemoryLimit {
-        measured_by: MemoryMeter,
-    },
-    /// It was told that it may go, and ended by us where it did not: neither an exit nor a kill. What
-    /// code it left says nothing.
-    Dismissed {
-        because: Dismissal,
-    },
-    Cancelled,
-    Lost,
-}
-
-/// Why a process was told that it may go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Dismissal {
-    /// What it was asked it has answered, well or not.
-    Answered,
-    /// It read too little of what it was told to go on with.
-    Unread,
-}
-
-impl Dismissal {
-    /// Had it done what it was started for, as far as its end goes?
-    pub fn is_in_order(self) -> bool {
-        match self {
-            Self::Answered => true,
-            Self::Unread => false,
-        }
-    }
-
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Answered => "dismissed after its answer",
-            Self::Unread => "dismissed: it left too much of what it was told unread",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeLimit {
-    Idle,
-    Wall,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MemoryMeter {
-    Sampled,
-    Cgroup,
-}
-
-impl ProcessEnd {
-    pub fn exit_code(self) -> Option<u8> {
-        match self {
-            Self::Exited { code } => Some(code),
-            Self::Signalled { .. }
-            | Self::TimedOut { .. }
-            | Self::MemoryLimit { .. }
-            | Self::Dismissed { .. }
-            | Self::Cancelled
-            | Self::Lost => None,
-        }
-    }
-
-    pub fn succeeded(self) -> bool {
-        self.exit_code() == Some(0)
-    }
-
-    /// Is nothing wrong with how an engine ended? No check is ever dismissed, so none is asked this.
-    pub fn is_in_order(self) -> bool {
-        match self {
-            Self::Dismissed { because } => because.is_in_order(),
-            other => other.succeeded(),
-        }
-    }
 }
 
 /// Output of a process: never inline, always file, length and digest.
@@ -598,38 +434,5 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
         assert!(EventType::EngineResult.is_engine() && !EventType::RunStarted.is_engine());
-    }
-
-    #[test]
-    fn a_killed_process_never_succeeded() {
-        assert!(ProcessEnd::Exited { code: 0 }.succeeded());
-        for end in [
-            ProcessEnd::Exited { code: 1 },
-            ProcessEnd::Signalled { signal: 9 },
-            ProcessEnd::TimedOut {
-                limit: TimeLimit::Wall,
-            },
-            ProcessEnd::MemoryLimit {
-                measured_by: MemoryMeter::Sampled,
-            },
-            ProcessEnd::Cancelled,
-            ProcessEnd::Lost,
-        ] {
-            assert!(!end.succeeded() && !end.is_in_order(), "{end:?}");
-        }
-    }
-
-    #[test]
-    fn a_dismissed_process_did_not_exit_and_its_end_is_in_order_only_after_an_answer() {
-        let end = |because| ProcessEnd::Dismissed { because };
-        let (answered, unread) = (end(Dismissal::Answered), end(Dismissal::Unread));
-        assert!(answered.is_in_order() && !unread.is_in_order());
-        for end in [answered, unread] {
-            assert!(!end.succeeded() && end.exit_code().is_none(), "{end:?}");
-        }
-        assert_eq!(
-            serde_json::to_value(answered).unwrap(),
-            serde_json::json!({"kind": "dismissed", "because": "answered"})
-        );
     }
 }
