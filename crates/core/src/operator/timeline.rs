@@ -221,15 +221,12 @@ pub fn event_sentence(event: &Event) -> String {
         Event::EnginePermission(asked) => permission(asked),
         Event::EngineFileChange(change) => change.path.clone(),
         Event::EngineReview(review) => {
-            format!(
-                "{}: {}",
-                if review.accepted {
-                    "accepts"
-                } else {
-                    "rejects"
-                },
-                review.summary
-            )
+            let word = if review.accepted {
+                "accepts"
+            } else {
+                "rejects"
+            };
+            format!("{word}: {}", review.summary)
         }
         Event::EngineTokens(tokens) => {
             format!(
@@ -238,10 +235,10 @@ pub fn event_sentence(event: &Event) -> String {
             )
         }
         Event::EngineModelCall(call) => model_call(call),
-        Event::EngineResult(result) if result.summary.is_empty() => {
-            format!("claims {}", result.claimed)
-        }
-        Event::EngineResult(result) => format!("claims {}: {}", result.claimed, result.summary),
+        Event::EngineResult(result) => match result.summary.as_str() {
+            "" => format!("claims {}", result.claimed),
+            said => format!("claims {}: {said}", result.claimed),
+        },
         Event::EngineEnded(ended) => {
             let output = ended.stdout.bytes.saturating_add(ended.stderr.bytes);
             format!(

@@ -222,7 +222,7 @@ fn text(make: fn(EngineText) -> Event) -> Event {
         text: String::new(),
     })
 }
-
+const ASKED: &str = r#"{"type":"engine.permission","data":{"question":"","options":[],"answer":"cancelled","rule":"no_option"}}"#;
 /// Every kind of event, with the variants the order depends on.
 fn alphabet() -> Vec<(&'static str, Event)> {
     vec![
@@ -250,17 +250,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
                 at: None,
             }),
         ),
-        (
-            "permission",
-            Event::EnginePermission(EnginePermission {
-                question: String::new(),
-                kind: None,
-                paths: Vec::new(),
-                options: Vec::new(),
-                answer: PermissionAnswer::Cancelled,
-                rule: PermissionRule::NoOption,
-            }),
-        ),
+        ("permission", serde_json::from_str(ASKED).unwrap()),
         (
             "tool",
             Event::EngineToolCall(EngineToolCall::new("t".into(), "x".into())),

@@ -83,8 +83,11 @@ impl Watch {
     }
 
     /// It may go. One that is at its end already, by itself or by us, was not told in time.
-    pub fn dismiss(&mut self, now: Instant, because: Dismissal) {
-        if self.exited.is_none() && self.ending.is_none() {
+    pub fn dismiss(&mut self, now: Instant, because: Option<Dismissal>) {
+        if self.exited.is_none()
+            && self.ending.is_none()
+            && let Some(because) = because
+        {
             self.dismissed.get_or_insert((because, now));
         }
     }
@@ -256,7 +259,7 @@ mod tests {
         let because = Dismissal::Answered;
         let dismissed = ProcessEnd::Dismissed { because };
         let (mut w, t0) = watch();
-        w.dismiss(t0 + S, because);
+        w.dismiss(t0 + S, Some(because));
         assert_eq!(w.decide(t0 + S, Input::Tick), Decision::Wait(FAREWELL));
         assert_eq!(
             w.decide(t0 + S + FAREWELL, Input::Tick),
@@ -266,21 +269,21 @@ mod tests {
         assert_eq!(w.verdict(Some((None, Some(9)))), dismissed);
         // By itself, with whatever code.
         let (mut w, t0) = watch();
-        w.dismiss(t0, because);
-        w.dismiss(t0, Dismissal::Unread);
+        w.dismiss(t0, Some(because));
+        w.dismiss(t0, Some(Dismissal::Unread));
         w.decide(t0, Input::Exited);
         assert_eq!(w.verdict(Some((Some(1), None))), dismissed);
         // Who had ended, or was being ended, was not dismissed.
         let (mut w, t0) = watch();
         w.decide(t0, Input::Exited);
-        w.dismiss(t0, because);
+        w.dismiss(t0, Some(because));
         assert_eq!(
             w.verdict(Some((Some(1), None))),
             ProcessEnd::Exited { code: 1 }
         );
         let (mut w, t0) = watch();
         w.decide(t0 + 3 * S, Input::Tick);
-        w.dismiss(t0 + 3 * S, because);
+        w.dismiss(t0 + 3 * S, Some(because));
         let idle = ProcessEnd::TimedOut {
             limit: TimeLimit::Idle,
         };
@@ -296,7 +299,7 @@ mod tests {
             ),
         ] {
             let (mut w, t0) = watch();
-            w.dismiss(t0, because);
+            w.dismiss(t0, Some(because));
             assert_eq!(w.decide(t0, input), Decision::Terminate);
             assert_eq!(w.verdict(Some((Some(0), None))), want);
         }

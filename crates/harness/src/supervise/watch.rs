@@ -164,9 +164,7 @@ pub fn watch(
     loop {
         let now = Instant::now();
         attendant.look(&mut desk);
-        if let Some(because) = desk.dismissed() {
-            watch.dismiss(now, because);
-        }
+        watch.dismiss(now, desk.dismissed());
         let too_much = status.is_none()
             && sampler
                 .look(now)

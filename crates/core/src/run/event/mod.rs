@@ -1,6 +1,9 @@
-//! Every event of a run and the data it carries; `said.rs` what an engine says of itself. The chain that orders them is
-//! in `chain.rs`.
+//! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
+//!
+//! - `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended
 
+mod permission;
+mod process_end;
 mod said;
 
 use schemars::JsonSchema;
@@ -27,10 +30,11 @@ use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
 
+pub use permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
+pub use process_end::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 pub use said::{
-    EngineFileChange, EnginePermission, EnginePhase, EngineResult, EngineReview, EngineText,
-    EngineTokens, EngineToolCall, FailedBy, PermissionAnswer, PermissionKind, PermissionRule,
-    ToolKind, ToolOutcome,
+    EngineFileChange, EnginePhase, EngineResult, EngineReview, EngineText, EngineTokens,
+    EngineToolCall, FailedBy, ToolKind, ToolOutcome,
 };
 
 macro_rules! events {
@@ -202,101 +206,6 @@ pub struct Approval {
 pub struct EngineStarted {
     pub engine: EngineId,
     pub containment: Containment,
-}
-
-/// How a supervised process ended. A killed process is never a success.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ProcessEnd {
-    Exited {
-        code: u8,
-    },
-    Signalled {
-        signal: i32,
-    },
-    TimedOut {
-        limit: TimeLimit,
-    },
-    MemoryLimit {
-        measured_by: MemoryMeter,
-    },
-    /// It was told that it may go, and ended by us where it did not: neither an exit nor a kill. What
-    /// code it left says nothing.
-    Dismissed {
-        because: Dismissal,
-    },
-    Cancelled,
-    Lost,
-}
-
-/// Why a process was told that it may go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Dismissal {
-    /// What it was asked it has answered, well or not.
-    Answered,
-    /// It read too little of what it was told to go on with.
-    Unread,
-    /// Its work is committed, within its scope, and it said how it ended or did nothing more.
-    Lingered,
-}
-
-impl Dismissal {
-    /// Had it done what it was started for, as far as its end goes?
-    pub fn is_in_order(self) -> bool {
-        match self {
-            Self::Answered | Self::Lingered => true,
-            Self::Unread => false,
-        }
-    }
-
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Answered => "dismissed after its answer",
-            Self::Lingered => "dismissed after its work was committed",
-            Self::Unread => "dismissed: it left too much of what it was told unread",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeLimit {
-    Idle,
-    Wall,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MemoryMeter {
-    Sampled,
-    Cgroup,
-}
-
-impl ProcessEnd {
-    pub fn exit_code(self) -> Option<u8> {
-        match self {
-            Self::Exited { code } => Some(code),
-            Self::Signalled { .. }
-            | Self::TimedOut { .. }
-            | Self::MemoryLimit { .. }
-            | Self::Dismissed { .. }
-            | Self::Cancelled
-            | Self::Lost => None,
-        }
-    }
-
-    pub fn succeeded(self) -> bool {
-        self.exit_code() == Some(0)
-    }
-
-    /// Is nothing wrong with how an engine ended? No check is ever dismissed, so none is asked this.
-    pub fn is_in_order(self) -> bool {
-        match self {
-            Self::Dismissed { because } => because.is_in_order(),
-            other => other.succeeded(),
-        }
-    }
 }
 
 /// Output of a process: never inline, always file, length and digest.

@@ -136,13 +136,16 @@ pub fn run(
         since,
         Some(cto_core::bundle::report_md::describe_end(ended.end)),
     )?;
-    if let ProcessEnd::TimedOut { .. } = ended.end {
-        bundle.write(
-            bundle::TIMEOUT_NOTE,
-            b"the engine reached a time limit and was ended\n",
-        )?;
-    }
+    note_timeout(bundle, ended.end)?;
     Ok(ended.end)
+}
+
+fn note_timeout(bundle: &mut OpenBundle, end: ProcessEnd) -> Result<(), EvidenceError> {
+    let note = b"the engine reached a time limit and was ended\n";
+    match end {
+        ProcessEnd::TimedOut { .. } => bundle.write(bundle::TIMEOUT_NOTE, note),
+        _ => Ok(()),
+    }
 }
 
 /// What an engine is told that is talked to; its workspace is where it stands.
