@@ -42,7 +42,7 @@ fn the_first_thing_missing_has_a_command() {
     assert_eq!(next, "setup pi");
 
     let (stage, what, next) = seen(&finished(), &closed);
-    assert!(stage == 2 && what.contains("closed"), "{what}");
+    assert!(stage == 2 && what.contains("opens with"), "{what}");
     assert_eq!(next, "engines open pi");
     let (stage, what, next) = seen(&finished(), &open);
     assert_eq!(
