@@ -367,7 +367,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 31);
+    assert_eq!(pairs, 16 * 4 * 32);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
