@@ -127,6 +127,15 @@ impl<'a> Words<'a> {
     }
 }
 
+/// What a moment brings; whoever asks us to end comes first.
+fn pressing(is_cancelled: bool, too_much: bool) -> Input {
+    match (is_cancelled, too_much) {
+        (true, _) => Input::Cancelled,
+        (false, true) => Input::MemoryExceeded,
+        (false, false) => Input::Tick,
+    }
+}
+
 /// Watches a process to its end; also tells the most memory that was seen.
 pub fn watch(
     running: &mut Running,
@@ -169,11 +178,7 @@ pub fn watch(
             && sampler
                 .look(now)
                 .is_some_and(|memory| memory > limits.memory_kib);
-        let input = match (cancel.requested(), too_much) {
-            (true, _) => Input::Cancelled,
-            (false, true) => Input::MemoryExceeded,
-            (false, false) => Input::Tick,
-        };
+        let input = pressing(cancel.requested(), too_much);
         let wait = match watch.decide(now, input) {
             Decision::Wait(wait) => sampler.bound(wait),
             Decision::Terminate => {
