@@ -99,6 +99,10 @@ impl Scope {
         {
             return Place::Outside;
         }
+        // A name that ends like a directory's is no file that may be changed.
+        if path.ends_with('/') {
+            return Place::InWorkspace;
+        }
         let is_git = |part: &str| part.eq_ignore_ascii_case(".git");
         let tree = TreePath::new(inside.as_bytes());
         match path_standing(&tree, &self.allowed, &self.forbidden) {
@@ -157,6 +161,7 @@ mod tests {
             (&["src//b.py"], no),
             (&["src/./b.py"], no),
             (&["src/.git/config"], no),
+            (&["a.py/"], no),
             (&["/etc/passwd"], no),
             (&["/home/me/project"], no),
             (&["/home/me/project/"], no),
