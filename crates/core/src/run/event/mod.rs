@@ -235,7 +235,7 @@ pub struct EngineEnded {
     pub events_not_recorded: u64,
     /// The log it wrote in its workspace; absent for an engine that writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event_log: Option<OutputRecord>,
+    pub event_log: Option<Box<OutputRecord>>,
     /// Where its own git stood before and after, as far as that can be read; absent for an engine that does not
     /// commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

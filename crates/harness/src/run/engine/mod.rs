@@ -125,7 +125,7 @@ pub fn run(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
-        event_log: log.map(|log| log.record),
+        event_log: log.map(|log| Box::new(log.record)),
         head: None,
         model,
         actions: Some(actions),
