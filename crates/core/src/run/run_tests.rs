@@ -7,8 +7,7 @@ use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
 use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{MutationMode, Stage};
-use crate::values::blocker::Code;
-use crate::values::blocker::Finding;
+use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::paths::TreePath;
@@ -222,6 +221,7 @@ fn text(make: fn(EngineText) -> Event) -> Event {
         text: String::new(),
     })
 }
+const PHASE: &str = r#"{"type": "engine.phase", "data": {"phase": "p", "agent": "a"}}"#;
 const ASKED: &str = r#"{"type":"engine.permission","data":{"question":"","options":[],"answer":"cancelled","rule":"no_option"}}"#;
 /// Every kind of event, with the variants the order depends on.
 fn alphabet() -> Vec<(&'static str, Event)> {
@@ -240,16 +240,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
         ("warning", text(Event::EngineWarning)),
-        (
-            "phase",
-            Event::EnginePhase(EnginePhase {
-                phase: "p".into(),
-                agent: "a".into(),
-                outcome: None,
-                summary: String::new(),
-                at: None,
-            }),
-        ),
+        ("phase", serde_json::from_str(PHASE).unwrap()),
         ("permission", serde_json::from_str(ASKED).unwrap()),
         (
             "tool",

@@ -47,10 +47,22 @@ pub fn both<A: Send, B>(
     beside: impl FnOnce() -> A + Send,
     here: impl FnOnce() -> B,
 ) -> (Option<A>, B) {
+    let waiting = Mutex::new(Some(beside));
+    let take = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    };
     std::thread::scope(|scope| {
-        let beside = scope.spawn(beside);
+        let started =
+            std::thread::Builder::new().spawn_scoped(scope, || take().map(|beside| beside()));
         let here = here();
-        (beside.join().ok(), here)
+        match started {
+            Ok(beside) => (beside.join().ok().flatten(), here),
+            // The system gave no thread: then one after the other.
+            Err(_) => (take().map(|beside| beside()), here),
+        }
     })
 }
 

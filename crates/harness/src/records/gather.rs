@@ -49,7 +49,7 @@ pub fn gather(
     home: &Home,
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
-    facts.is_the_harness = by != Origin::Validator && is_own(&facts.binary, home);
+    facts.is_the_harness = !by.is_validator() && is_own(&facts.binary, home);
     // Both look at many files, and neither at those of the other. Proofs that were not found are none.
     let (proofs, packages) = workers::both(
         || super::proofs(&manifest.id, home, by),

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use cto_core::bundle;
@@ -19,7 +18,7 @@ use cto_core::workspace::checkout::WorkspaceKind;
 use crate::evidence::OpenBundle;
 use crate::host::failure::chain;
 use crate::host::files;
-use crate::host::{Env, Home};
+use crate::host::{Env, Home, workers};
 use crate::plan::Planned;
 use crate::plan::engine_program::LookAgain;
 use crate::plan::source;
@@ -54,12 +53,8 @@ pub fn leave(
             since,
         })
     };
-    let (removed, seen) = thread::scope(|scope| {
-        let removing = goes.map(|work| scope.spawn(|| files::remove_tree(work)));
-        let seen = look();
-        (removing.map(ScopedJoinHandle::join), seen)
-    });
-    if let Some(Ok(Err(error))) = removed {
+    let (removed, seen) = workers::both(|| goes.map(files::remove_tree), look);
+    if let Some(Some(Err(error))) = removed {
         // The bundle matters more than the litter, and says where it is.
         let _ = bundle.trace(
             "workspace.remove",

@@ -30,7 +30,6 @@ mod spent;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::timings::Step;
@@ -49,7 +48,7 @@ use crate::evidence::{OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::toolchains::shelf;
-use crate::host::{Env, Home, OwnProgram, programs};
+use crate::host::{Env, Home, OwnProgram, programs, workers};
 use crate::plan::engine_program::LookAgain;
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
@@ -186,9 +185,10 @@ fn perform(
     let Some(plan) = &planned.plan else {
         return Ok((Reached::Gates, record::blocks(bundle, request)?));
     };
-    let executed = thread::scope(|scope| {
-        let (spent, to_remove) = spent::spent();
-        scope.spawn(move || to_remove.remove_all());
+    let (spent, to_remove) = spent::spent();
+    let work_through = || {
+        // What removes ends when nobody can hand it anything any more.
+        let spent = spent;
         let execution = asked.execution(plan, work, &spent)?;
         record::plan(bundle, plan, execution.git_use()?)?;
         let answer = asked.approvals.answer(request.origin);
@@ -196,7 +196,8 @@ fn perform(
             Settled::Denied => Ok(Vec::new()),
             Settled::MayRun => execute(bundle, request, &execution, progress),
         }
-    });
+    };
+    let (_, executed) = workers::both(move || to_remove.remove_all(), work_through);
     match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
             record::close_gate(bundle, gate, code, detail)?;

@@ -18,7 +18,7 @@
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
@@ -35,10 +35,8 @@ use cto_core::values::paths::TreePath;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
-use crate::host::files;
 use crate::task::again::First;
 use crate::task::attempt::Attempt;
-use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::Case;
 use crate::task::engines;
 use crate::task::instructions;
@@ -389,7 +387,7 @@ impl EngineChoice {
                 .script
                 .as_deref()
                 .is_none_or(|name| case.scripts.contains_key(name));
-        let script = find_script(&manifest, &case, self.script.as_deref())?;
+        let script = script::find(&manifest, &case, self.script.as_deref())?;
         let seconds = lane::seconds(&manifest, env)?;
         let limits = LimitChanges {
             engine_wall_seconds: self
@@ -448,62 +446,4 @@ pub fn shown(typed: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     Ok(shown)
-}
-
-/// What `fake` will play: the case's oracle, unless something else was named.
-fn find_script(
-    manifest: &Manifest,
-    case: &Case,
-    asked: Option<&str>,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let plays = manifest.id.as_str() == DEFAULT_ENGINE;
-    let bytes = match asked {
-        Some(_) if !plays => {
-            return Err(Failure::usage(
-                "script_without_fake",
-                "only the fake engine plays scripts",
-            )
-            .so("nothing ran")
-            .hint("drop --script, or use --engine fake"));
-        }
-        None if !plays => return Ok(None),
-        None => case.scripts.get("oracle").cloned().unwrap_or_default(),
-        Some(name) if case.scripts.contains_key(name) => {
-            case.scripts.get(name).cloned().unwrap_or_default()
-        }
-        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
-        Some(file) => Path::new(file)
-            .canonicalize()
-            .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
-            .map_err(|error| {
-                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
-                let hint = match known.is_empty() {
-                    true => {
-                        "name a file: a patch (`git diff > FILE` makes one) or a script of steps"
-                            .into()
-                    }
-                    false => format!("scripts of this case: {known}"),
-                };
-                Failure::usage("unreadable_script", "the script cannot be read")
-                    .at(file)
-                    .because(&error)
-                    .so("nothing ran")
-                    .hint(hint)
-            })
-            .and_then(|bytes| {
-                script::from_file(bytes).map_err(|why| {
-                    Failure::usage("bad_script", "the patch cannot be read")
-                        .at(file)
-                        .reason(why)
-                        .so("nothing ran")
-                })
-            })?,
-    };
-    script::parse(&bytes).map_err(|error| {
-        Failure::usage("bad_script", "the script cannot be played")
-            .at(asked.unwrap_or("oracle"))
-            .because(&error)
-            .so("nothing ran")
-    })?;
-    Ok(Some(bytes))
 }

@@ -2,11 +2,17 @@
 //! is a script of one step.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::task::case_file::toml_problem;
 use cto_core::values::paths::TreePath;
 use serde::Deserialize;
 
+use crate::host::failure::Failure;
+use crate::host::files;
+use crate::task::case_dir::MAX_SCRIPT;
+use crate::task::cases::Case;
 use crate::task::typed_patch;
 
 #[derive(Debug, Deserialize)]
@@ -140,6 +146,64 @@ pub fn patched_alone(bytes: &[u8]) -> Option<BTreeSet<TreePath>> {
         }
     }
     Some(names)
+}
+
+/// What `fake` will play: the case's oracle, unless something else was named.
+pub fn find(
+    manifest: &Manifest,
+    case: &Case,
+    asked: Option<&str>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let plays = manifest.id.as_str() == DEFAULT_ENGINE;
+    let bytes = match asked {
+        Some(_) if !plays => {
+            return Err(Failure::usage(
+                "script_without_fake",
+                "only the fake engine plays scripts",
+            )
+            .so("nothing ran")
+            .hint("drop --script, or use --engine fake"));
+        }
+        None if !plays => return Ok(None),
+        None => case.scripts.get("oracle").cloned().unwrap_or_default(),
+        Some(name) if case.scripts.contains_key(name) => {
+            case.scripts.get(name).cloned().unwrap_or_default()
+        }
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => Path::new(file)
+            .canonicalize()
+            .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
+            .map_err(|error| {
+                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                let hint = match known.is_empty() {
+                    true => {
+                        "name a file: a patch (`git diff > FILE` makes one) or a script of steps"
+                            .into()
+                    }
+                    false => format!("scripts of this case: {known}"),
+                };
+                Failure::usage("unreadable_script", "the script cannot be read")
+                    .at(file)
+                    .because(&error)
+                    .so("nothing ran")
+                    .hint(hint)
+            })
+            .and_then(|bytes| {
+                from_file(bytes).map_err(|why| {
+                    Failure::usage("bad_script", "the patch cannot be read")
+                        .at(file)
+                        .reason(why)
+                        .so("nothing ran")
+                })
+            })?,
+    };
+    parse(&bytes).map_err(|error| {
+        Failure::usage("bad_script", "the script cannot be played")
+            .at(asked.unwrap_or("oracle"))
+            .because(&error)
+            .so("nothing ran")
+    })?;
+    Ok(Some(bytes))
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
-//! - `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//! - `limits.rs` limits of its own; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
 //!   tools, as a scripted model calls them
 
 pub mod fill;
 pub mod interpreter;
+mod limits;
 pub mod own;
 pub mod places;
 pub mod tools;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::engine::manifest::limits::OwnLimits;
 use crate::engine::manifest::places::Step;
 use crate::engine::manifest::tools::Tools;
 use crate::task::case_file;
@@ -126,42 +128,6 @@ pub enum Told {
     Prompt,
     /// In a file below its scratch directory, which it reads by itself. It is read-only there.
     File(String),
-}
-
-/// What an engine needs beyond, or can do with less than, the limits of the house.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OwnLimits {
-    pub engine_wall_seconds: Option<u32>,
-    pub engine_idle_seconds: Option<u32>,
-    pub model_calls: Option<u32>,
-}
-
-impl OwnLimits {
-    /// The limits of a contract with the engine's own where the contract has the house's default:
-    /// whoever said a number is heard first. The contract keeps its own, so one task on two engines
-    /// stays one task.
-    pub fn beneath(&self, said: &Limits) -> Limits {
-        let house = Limits::default();
-        let or_own = |said: u32, house: u32, own: Option<u32>| match own {
-            Some(own) if said == house => own,
-            _ => said,
-        };
-        Limits {
-            engine_wall_seconds: or_own(
-                said.engine_wall_seconds,
-                house.engine_wall_seconds,
-                self.engine_wall_seconds,
-            ),
-            engine_idle_seconds: or_own(
-                said.engine_idle_seconds,
-                house.engine_idle_seconds,
-                self.engine_idle_seconds,
-            ),
-            model_calls: said.model_calls.or(self.model_calls),
-            ..*said
-        }
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -105,6 +105,13 @@ pub enum Origin {
     Ci,
 }
 
+impl Origin {
+    /// A run of a validator is about the harness; it proves nothing of an engine.
+    pub fn is_validator(self) -> bool {
+        self == Self::Validator
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunStarted {
     pub kind: Kind,

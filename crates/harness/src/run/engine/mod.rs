@@ -59,18 +59,8 @@ pub fn run(
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
-    let mut stdout = Capture::new(
-        bundle::STDOUT_LOG,
-        bundle.create(bundle::STDOUT_LOG)?,
-        limit,
-        &secrets,
-    );
-    let mut stderr = Capture::new(
-        bundle::STDERR_LOG,
-        bundle.create(bundle::STDERR_LOG)?,
-        limit,
-        &secrets,
-    );
+    let mut stdout = captured(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
+    let mut stderr = captured(bundle, bundle::STDERR_LOG, limit, &secrets)?;
     let mut log = EventLogHeard::new(bundle, &outfit, workspace, limit, &secrets)?;
     let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
@@ -138,6 +128,16 @@ pub fn run(
     )?;
     note_timeout(bundle, ended.end)?;
     Ok(ended.end)
+}
+
+/// The log of one stream, in the bundle.
+fn captured<'s>(
+    bundle: &OpenBundle,
+    name: &str,
+    limit: u32,
+    secrets: &'s Secrets,
+) -> Result<Capture<'s>, Stop> {
+    Ok(Capture::new(name, bundle.create(name)?, limit, secrets))
 }
 
 fn note_timeout(bundle: &mut OpenBundle, end: ProcessEnd) -> Result<(), EvidenceError> {

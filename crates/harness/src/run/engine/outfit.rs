@@ -51,6 +51,24 @@ pub struct Outfit<'a> {
     read_only: Vec<(PathBuf, PathBuf)>,
 }
 
+/// What an engine is told of its model. Its address is known only once the jail stands.
+fn model_values(
+    invocation: &Invocation,
+    provider: &Provider,
+) -> impl IntoIterator<Item = (&'static str, String)> {
+    let told = invocation.model.as_ref();
+    let told = told.and_then(|model| model.runtime_provider.clone());
+    [
+        ("model", provider.route.model.clone()),
+        ("protocol", provider.spoken.name.clone()),
+        ("token", provider.route.token.reveal().to_owned()),
+        ("context_window", provider.sizes.context_window.to_string()),
+        ("output_limit", provider.sizes.output_limit.to_string()),
+        ("compat", provider.compat.clone()),
+        ("runtime_provider", told.unwrap_or_default()),
+    ]
+}
+
 impl<'a> Outfit<'a> {
     pub fn new(
         request: &Request,
@@ -134,15 +152,7 @@ impl<'a> Outfit<'a> {
             ));
         }
         if let Some(provider) = execution.provider {
-            values.insert("model", provider.route.model.clone());
-            values.insert("protocol", provider.spoken.name.clone());
-            values.insert("token", provider.route.token.reveal().to_owned());
-            values.insert("context_window", provider.sizes.context_window.to_string());
-            values.insert("output_limit", provider.sizes.output_limit.to_string());
-            values.insert("compat", provider.compat.clone());
-            let told = invocation.model.as_ref();
-            let told = told.and_then(|model| model.runtime_provider.clone());
-            values.insert("runtime_provider", told.unwrap_or_default());
+            values.extend(model_values(invocation, provider));
         }
         if invocation.cwd == WorkingDirectory::Empty {
             let dir = on_host.join(EMPTY_DIRECTORY);
