@@ -49,7 +49,8 @@ pub fn gather(
     home: &Home,
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
-    facts.is_the_harness = by != Origin::Validator && is_own(&facts.binary, home);
+    facts.is_the_harness =
+        matches!(by, Origin::Operator | Origin::Ci) && is_own(&facts.binary, home);
     // Both look at many files, and neither at those of the other. Proofs that were not found are none.
     (facts.packages, facts.proofs) = std::thread::scope(|scope| {
         let proofs = scope.spawn(|| super::proofs(&manifest.id, home, by));

@@ -237,15 +237,13 @@ pub enum Dismissal {
     Answered,
     /// It read too little of what it was told to go on with.
     Unread,
-    /// Its work is committed, within its scope, and it said how it ended or did nothing more.
-    Lingered,
 }
 
 impl Dismissal {
     /// Had it done what it was started for, as far as its end goes?
     pub fn is_in_order(self) -> bool {
         match self {
-            Self::Answered | Self::Lingered => true,
+            Self::Answered => true,
             Self::Unread => false,
         }
     }
@@ -253,7 +251,6 @@ impl Dismissal {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Answered => "dismissed after its answer",
-            Self::Lingered => "dismissed after its work was committed",
             Self::Unread => "dismissed: it left too much of what it was told unread",
         }
     }
@@ -326,27 +323,13 @@ pub struct EngineEnded {
     pub events_not_recorded: u64,
     /// The log it wrote in its workspace; absent for an engine that writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event_log: Option<OutputRecord>,
-    /// Where its own git stood before and after, as far as that can be read; absent for an engine that does not
-    /// commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<HeadSeen>,
+    pub event_log: Option<Box<OutputRecord>>,
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,
     /// What was seen of attempts at forbidden actions; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionsSeen>,
-}
-
-/// The commit a workspace's own git names, before an engine and after it. Display data: the result commit is made by
-/// the harness, of what was measured.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct HeadSeen {
-    pub before: String,
-    /// Absent where it leads nowhere, or is no ref that is followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
 }
 
 /// All model calls of one engine, as the gateway saw them. Observed, not claimed.

@@ -12,7 +12,7 @@ mod own_folder;
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::containment::{Containment, ENGINE_PROCESS};
+use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Brief, DialectParser, Scope, Source};
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -42,10 +42,7 @@ pub fn run(
     let plan = execution.plan;
     let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
-    outfit.lay_out(workspace)?;
-    if !plan.invocation.workspace_files.is_empty() && plan.containment != Containment::None {
-        workspace.copy().hand_over().map_err(Stop::Workspace)?;
-    }
+    outfit.lay_out(workspace, plan.containment)?;
     let start = EngineStart {
         program: &outfit.program(execution)?,
         args: outfit.args(),
@@ -59,18 +56,8 @@ pub fn run(
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
-    let mut stdout = Capture::new(
-        bundle::STDOUT_LOG,
-        bundle.create(bundle::STDOUT_LOG)?,
-        limit,
-        &secrets,
-    );
-    let mut stderr = Capture::new(
-        bundle::STDERR_LOG,
-        bundle.create(bundle::STDERR_LOG)?,
-        limit,
-        &secrets,
-    );
+    let mut stdout = capture(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
+    let mut stderr = capture(bundle, bundle::STDERR_LOG, limit, &secrets)?;
     let mut log = EventLogHeard::new(bundle, &outfit, workspace, limit, &secrets)?;
     let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
@@ -125,8 +112,7 @@ pub fn run(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
-        event_log: log.map(|log| log.record),
-        head: None,
+        event_log: log.map(|log| Box::new(log.record)),
         model,
         actions: Some(actions),
     }))?;
@@ -143,6 +129,15 @@ pub fn run(
         )?;
     }
     Ok(ended.end)
+}
+
+fn capture<'s>(
+    bundle: &OpenBundle,
+    name: &str,
+    limit: u32,
+    secrets: &'s Secrets,
+) -> Result<Capture<'s>, EvidenceError> {
+    Ok(Capture::new(name, bundle.create(name)?, limit, secrets))
 }
 
 /// What an engine is told that is talked to; its workspace is where it stands.
