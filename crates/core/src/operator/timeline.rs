@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{
-    Approval, Check, CheckKind, ControlRun, EnginePermission, EnginePhase, Event, RunStarted,
-    VerificationCompleted,
+    Approval, Check, CheckKind, ControlRun, DiffChecked, EnginePermission, EnginePhase, Event,
+    RunStarted, VerificationCompleted,
 };
 use crate::run::order::Machine;
 use crate::values::digest::Digest;
@@ -252,15 +252,7 @@ pub fn event_sentence(event: &Event) -> String {
             files(patch.files),
             patch.bytes
         ),
-        Event::GitDiffChecked(diff) => {
-            let names = diff
-                .changes
-                .iter()
-                .map(|change| change.path.to_string())
-                .collect::<Vec<_>>()
-                .join(", ");
-            format!("{} changed: {names}", diff.changes.len())
-        }
+        Event::GitDiffChecked(diff) => changed(diff),
         Event::VerificationCompleted(done) => verified(done),
         Event::OperatorOutcomeRecorded(outcome) => {
             format!("{:?} by {}", outcome.outcome, outcome.actor).to_lowercase()
@@ -279,6 +271,12 @@ pub fn event_sentence(event: &Event) -> String {
             }
         },
     }
+}
+
+fn changed(diff: &DiffChecked) -> String {
+    let names = diff.changes.iter().map(|change| change.path.to_string());
+    let names = names.collect::<Vec<_>>().join(", ");
+    format!("{} changed: {names}", diff.changes.len())
 }
 
 /// A phase by its name; by its agent too, where that is called otherwise.

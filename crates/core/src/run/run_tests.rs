@@ -11,10 +11,8 @@ use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::paths::TreePath;
-use crate::values::time::Utc;
-use crate::values::verdict::Status;
-use crate::wire::Protocol;
-use crate::wire::calls::CallRecord;
+use crate::values::{time::Utc, verdict::Status};
+use crate::wire::{Protocol, calls::CallRecord};
 use crate::workspace::change::{Change, ChangeKind};
 
 fn digest() -> Digest {
@@ -129,7 +127,6 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         model: None,
         actions: None,
         event_log: None,
-        head: None,
     })
 }
 
@@ -298,20 +295,11 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
-        State::EngineRunning => vec![
-            "message",
-            "eplan",
-            "warning",
-            "permission",
-            "phase",
-            "tool",
-            "file",
-            "review",
-            "tokens",
-            "call",
-            "result",
-            "ended",
-        ],
+        State::EngineRunning => {
+            let names =
+                "message eplan warning permission phase tool file review tokens call result ended";
+            names.split(' ').collect()
+        }
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],

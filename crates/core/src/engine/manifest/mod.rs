@@ -1,7 +1,7 @@
 //! `engines/*.toml`: what an engine is, how it is gated, how it is started. No engine has code of
 //! its own: the harness starts them all in the same way.
 //!
-//! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
+//! - this file: what a manifest says; `own_folder.rs` where an engine is started and what it writes in its workspace; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
 //! - `limits.rs` limits of its own; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
@@ -11,6 +11,7 @@ pub mod fill;
 pub mod interpreter;
 mod limits;
 pub mod own;
+mod own_folder;
 pub mod places;
 pub mod tools;
 
@@ -20,6 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::manifest::limits::OwnLimits;
+pub use own_folder::{EMPTY_DIRECTORY, EventLog, WorkingDirectory};
+
 use crate::engine::manifest::places::Step;
 use crate::engine::manifest::tools::Tools;
 use crate::task::case_file;
@@ -161,42 +164,6 @@ pub enum FileFormat {
     Dotenv,
     /// Anything else; values stand in it as they are.
     Text,
-}
-
-/// The directory an engine is started in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum WorkingDirectory {
-    #[default]
-    Workspace,
-    /// An empty one of its own: it takes orders from files where it is started.
-    Empty,
-}
-
-impl WorkingDirectory {
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "the serializer hands in a reference"
-    )]
-    fn is_workspace(&self) -> bool {
-        *self == Self::Workspace
-    }
-}
-
-/// The name of that directory, in the scratch directory.
-pub const EMPTY_DIRECTORY: &str = "cwd";
-
-/// A log that an engine writes in its workspace.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EventLog {
-    /// The directory, below the workspace and in a folder of the engine's own there.
-    pub dir: String,
-    /// How its name begins and ends; what lies between is the engine's.
-    pub begins: String,
-    pub ends: String,
-    /// The artifact that keeps it, below `backend/`.
-    pub artifact: String,
 }
 
 /// The name under which the scripted engine finds its script, in its scratch directory.

@@ -243,26 +243,12 @@ pub struct EngineEnded {
     /// The log it wrote in its workspace; absent for an engine that writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<Box<OutputRecord>>,
-    /// Where its own git stood before and after, as far as that can be read; absent for an engine that does not
-    /// commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<HeadSeen>,
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,
     /// What was seen of attempts at forbidden actions; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionsSeen>,
-}
-
-/// The commit a workspace's own git names, before an engine and after it. Display data: the result commit is made by
-/// the harness, of what was measured.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct HeadSeen {
-    pub before: String,
-    /// Absent where it leads nowhere, or is no ref that is followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
 }
 
 /// All model calls of one engine, as the gateway saw them. Observed, not claimed.

@@ -36,15 +36,13 @@ pub enum Dismissal {
     Answered,
     /// It read too little of what it was told to go on with.
     Unread,
-    /// Its work is committed, within its scope, and it said how it ended or did nothing more.
-    Lingered,
 }
 
 impl Dismissal {
     /// Had it done what it was started for, as far as its end goes?
     pub fn is_in_order(self) -> bool {
         match self {
-            Self::Answered | Self::Lingered => true,
+            Self::Answered => true,
             Self::Unread => false,
         }
     }
@@ -52,7 +50,6 @@ impl Dismissal {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Answered => "dismissed after its answer",
-            Self::Lingered => "dismissed after its work was committed",
             Self::Unread => "dismissed: it left too much of what it was told unread",
         }
     }

@@ -209,3 +209,7 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 pub(crate) mod tests;
+
+#[cfg(test)]
+#[path = "causes_tests.rs"]
+mod causes;

@@ -12,7 +12,7 @@ mod own_folder;
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::containment::{Containment, ENGINE_PROCESS};
+use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Brief, DialectParser, Scope, Source};
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -42,10 +42,7 @@ pub fn run(
     let plan = execution.plan;
     let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
-    outfit.lay_out(workspace)?;
-    if !plan.invocation.workspace_files.is_empty() && plan.containment != Containment::None {
-        workspace.copy().hand_over().map_err(Stop::Workspace)?;
-    }
+    outfit.lay_out(workspace, plan.containment)?;
     let start = EngineStart {
         program: &outfit.program(execution)?,
         args: outfit.args(),
@@ -59,8 +56,8 @@ pub fn run(
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
-    let mut stdout = captured(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
-    let mut stderr = captured(bundle, bundle::STDERR_LOG, limit, &secrets)?;
+    let mut stdout = capture(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
+    let mut stderr = capture(bundle, bundle::STDERR_LOG, limit, &secrets)?;
     let mut log = EventLogHeard::new(bundle, &outfit, workspace, limit, &secrets)?;
     let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
@@ -116,7 +113,6 @@ pub fn run(
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
         event_log: log.map(|log| Box::new(log.record)),
-        head: None,
         model,
         actions: Some(actions),
     }))?;
@@ -130,22 +126,21 @@ pub fn run(
     Ok(ended.end)
 }
 
-/// The log of one stream, in the bundle.
-fn captured<'s>(
-    bundle: &OpenBundle,
-    name: &str,
-    limit: u32,
-    secrets: &'s Secrets,
-) -> Result<Capture<'s>, Stop> {
-    Ok(Capture::new(name, bundle.create(name)?, limit, secrets))
-}
-
 fn note_timeout(bundle: &mut OpenBundle, end: ProcessEnd) -> Result<(), EvidenceError> {
     let note = b"the engine reached a time limit and was ended\n";
     match end {
         ProcessEnd::TimedOut { .. } => bundle.write(bundle::TIMEOUT_NOTE, note),
         _ => Ok(()),
     }
+}
+
+fn capture<'s>(
+    bundle: &OpenBundle,
+    name: &str,
+    limit: u32,
+    secrets: &'s Secrets,
+) -> Result<Capture<'s>, EvidenceError> {
+    Ok(Capture::new(name, bundle.create(name)?, limit, secrets))
 }
 
 /// What an engine is told that is talked to; its workspace is where it stands.

@@ -51,24 +51,6 @@ pub struct Outfit<'a> {
     read_only: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What an engine is told of its model. Its address is known only once the jail stands.
-fn model_values(
-    invocation: &Invocation,
-    provider: &Provider,
-) -> impl IntoIterator<Item = (&'static str, String)> {
-    let told = invocation.model.as_ref();
-    let told = told.and_then(|model| model.runtime_provider.clone());
-    [
-        ("model", provider.route.model.clone()),
-        ("protocol", provider.spoken.name.clone()),
-        ("token", provider.route.token.reveal().to_owned()),
-        ("context_window", provider.sizes.context_window.to_string()),
-        ("output_limit", provider.sizes.output_limit.to_string()),
-        ("compat", provider.compat.clone()),
-        ("runtime_provider", told.unwrap_or_default()),
-    ]
-}
-
 impl<'a> Outfit<'a> {
     pub fn new(
         request: &Request,
@@ -103,28 +85,7 @@ impl<'a> Outfit<'a> {
                 detail,
             });
         }
-        let contract = &execution.plan.contract;
-        let verification = contract.verification_commands.first();
-        let mut values = BTreeMap::from([
-            ("prompt", text),
-            ("scratch", inside.display().to_string()),
-            ("attempt", format!("cto-{}", random(12)?)),
-            (
-                "workspace",
-                execution.plan.stand.path().display().to_string(),
-            ),
-            ("task", contract_task(contract)),
-            ("title", contract.title.trim().to_owned()),
-            (
-                "verification",
-                verification.cloned().unwrap_or_else(|| "true".into()),
-            ),
-            ("now", host::now().to_string()),
-        ]);
-        if execution.plan.containment == Containment::None {
-            let on_host = execution.work.join(PLAIN);
-            values.insert("workspace", on_host.display().to_string());
-        }
+        let mut values = of_the_task(execution, text, &inside)?;
         let mut read_only = Vec::new();
         match (told, way) {
             (Some(told), Some(Told::File(name))) => {
@@ -152,7 +113,7 @@ impl<'a> Outfit<'a> {
             ));
         }
         if let Some(provider) = execution.provider {
-            values.extend(model_values(invocation, provider));
+            of_the_model(&mut values, provider, invocation);
         }
         if invocation.cwd == WorkingDirectory::Empty {
             let dir = on_host.join(EMPTY_DIRECTORY);
@@ -178,14 +139,21 @@ impl<'a> Outfit<'a> {
     }
 
     /// Puts the engine's own files into its workspace.
-    pub fn lay_out(&self, workspace: &Workspace) -> Result<(), Stop> {
+    pub fn lay_out(&self, workspace: &Workspace, policy: Containment) -> Result<(), Stop> {
+        if self.invocation.workspace_files.is_empty() {
+            return Ok(());
+        }
         let changed = workspace.copy().changed_dir();
         own_folder::lay_out(
             self.invocation,
             workspace.baseline(),
             &changed,
             &self.values,
-        )
+        )?;
+        match policy {
+            Containment::None => Ok(()),
+            _ => workspace.copy().hand_over().map_err(Stop::Workspace),
+        }
     }
 
     /// The log it will write in its workspace.
@@ -335,6 +303,49 @@ fn instructions(request: &Request) -> Option<String> {
     let case = request.case.parsed().ok()?;
     let told = request.instructions(&case).ok()??;
     String::from_utf8(told.to_vec()).ok()
+}
+
+/// What stands for the names of a manifest, but for those of a model.
+fn of_the_task(
+    execution: &Execution<'_>,
+    prompt: String,
+    inside: &Path,
+) -> Result<BTreeMap<&'static str, String>, Stop> {
+    let contract = &execution.plan.contract;
+    let workspace = match execution.plan.containment {
+        Containment::None => execution.work.join(PLAIN),
+        _ => execution.plan.stand.path().to_owned(),
+    };
+    let verification = contract.verification_commands.first();
+    Ok(BTreeMap::from([
+        ("prompt", prompt),
+        ("scratch", inside.display().to_string()),
+        ("attempt", format!("cto-{}", random(12)?)),
+        ("workspace", workspace.display().to_string()),
+        ("task", contract_task(contract)),
+        ("title", contract.title.trim().to_owned()),
+        (
+            "verification",
+            verification.cloned().unwrap_or_else(|| "true".into()),
+        ),
+        ("now", host::now().to_string()),
+    ]))
+}
+
+fn of_the_model(
+    values: &mut BTreeMap<&'static str, String>,
+    provider: &Provider,
+    invocation: &Invocation,
+) {
+    values.insert("model", provider.route.model.clone());
+    values.insert("protocol", provider.spoken.name.clone());
+    values.insert("token", provider.route.token.reveal().to_owned());
+    values.insert("context_window", provider.sizes.context_window.to_string());
+    values.insert("output_limit", provider.sizes.output_limit.to_string());
+    values.insert("compat", provider.compat.clone());
+    let told = invocation.model.as_ref();
+    let told = told.and_then(|model| model.runtime_provider.clone());
+    values.insert("runtime_provider", told.unwrap_or_default());
 }
 
 /// Records what went over the wire: every call in a file of its own, the first of them as events.

@@ -100,7 +100,12 @@ fn hide_from_git(invocation: &Invocation, changed: &Path) -> io::Result<()> {
         _ => {}
     }
     let rules = invocation.workspace_scratch.iter();
-    let lines: String = rules.map(|rule| format!("/{}\n", rule.as_str())).collect();
+    // What is in the folder, not the folder: with that, `git add -A -- ':!.case/'` fails and adds nothing.
+    let lines = rules.map(|rule| match rule.as_str() {
+        dir if dir.ends_with('/') => format!("/{dir}*\n"),
+        file => format!("/{file}\n"),
+    });
+    let lines: String = lines.collect();
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -152,7 +157,7 @@ mod tests {
         let page = dir.path().join(".case/tasks/active/attempt-value.md");
         assert_eq!(fs::read_to_string(page).unwrap(), "task-value");
         let exclude = fs::read_to_string(dir.path().join(".git/info/exclude")).unwrap();
-        assert_eq!(exclude, "/.case/\n");
+        assert_eq!(exclude, "/.case/*\n");
     }
 
     #[test]

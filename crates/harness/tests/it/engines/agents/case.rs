@@ -118,6 +118,8 @@ fn a_pipeline_passes_as_root_and_as_an_ordinary_user() {
             "retrospective",
         ];
         assert_eq!(phases, all);
+        let log = bundle.text("backend/case-events.jsonl");
+        assert!(!log.contains("\"isError\":true"), "it could commit: {log}");
     }
 }
 
@@ -277,12 +279,12 @@ fn what_it_did_and_the_wire_decide_and_never_what_it_claims() {
             &["engine_failed"],
         ),
         (
-            "a pull request",
+            "a push by the closer",
             vec![
                 implements(),
                 fine(),
                 fine(),
-                shell("gh pr create --fill"),
+                shell("git push https://example.invalid/x HEAD:main"),
                 after(),
             ],
             "fail",
