@@ -65,6 +65,10 @@ pub fn stage(input: &GateInput<'_>) -> Outcome {
 pub fn source(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match &contract.source {
         _ if closed(input) => ENGINE_CLOSED,
+        _ if input.source_refused.is_some() => Outcome::Blocked(
+            Code::SourceNotAdmitted,
+            input.source_refused.map(str::to_owned),
+        ),
         Some(source) => match source.record.class {
             SourceClass::OwnedLocal => Outcome::Pass,
         },
@@ -325,4 +329,4 @@ fn is_assignment(word: &str) -> bool {
 
 #[cfg(test)]
 #[path = "checks_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -18,7 +18,7 @@ use crate::task::source::{Source, SourceLook, SourceStatus};
 use crate::wire::Protocol;
 use crate::wire::calls::{CallRecord, Outcome as Wire};
 
-fn fake() -> Manifest {
+pub fn fake() -> Manifest {
     let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
     Manifest::parse("fake.toml", text).unwrap()
 }
@@ -132,6 +132,8 @@ impl World {
             model: self.model.clone(),
             environments: &[],
             source_files: None,
+            source_refused: None,
+            target: &crate::gate::target::TargetFound::NotAsked,
             confinement: Some(&self.confinement),
             stand: Stand::Neutral,
         }
@@ -262,7 +264,7 @@ fn truth_table() {
                 stage: Stage::Six,
                 ..World::good()
             },
-            &["stage_not_proven"],
+            &["stage_not_proven", "target_admission_missing"],
         ),
         (
             "mode wider than stage",

@@ -47,6 +47,7 @@ const PLACES: &[(&str, Group)] = &[
     ("setup", Group::Tasks),
     ("admit", Group::Tasks),
     ("eligibility", Group::Tasks),
+    ("ladder", Group::Tasks),
     ("validate", Group::Tasks),
     ("matrix", Group::Tasks),
     ("exec", Group::Host),

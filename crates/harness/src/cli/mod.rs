@@ -117,6 +117,8 @@ enum Command {
     Admit(engines::admit::Args),
     /// Say whether an engine may be chosen for a case, and what is missing
     Eligibility(engines::eligibility::Args),
+    /// Show which stages are proven for an engine, and what the next one needs
+    Ladder(engines::ladder::Args),
     /// Validate a stage: run what it must show, and keep the proof for an engine
     Validate(engines::validate::Args),
     /// Run any command in the jail
@@ -405,6 +407,7 @@ fn dispatch(
         Command::Setup(args) => engines::setup::run(context, args),
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),
+        Command::Ladder(args) => engines::ladder::run(context, &args),
         Command::Validate(args) => engines::validate::run(context, args),
         Command::Exec(args) => Ok(work::exec::run(context, args, entrance)),
         Command::Doctor(args) => program::doctor::run(context, args),

@@ -43,13 +43,7 @@ fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
 }
 
 /// Looks for every record of the lane and at everything the records name.
-pub fn gather(
-    manifest: &Manifest,
-    asked: &LaneOptions,
-    by: Origin,
-    env: &Env,
-    home: &Home,
-) -> LaneFacts {
+pub fn gather(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) -> LaneFacts {
     let engine = &manifest.id;
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
@@ -93,10 +87,25 @@ pub fn gather(
                 }),
         },
         credential: credential(engine, asked, env, home, model.known()),
-        proofs: super::proofs(engine, home, by),
+        // Found for the stage that is meant, once the lane is known.
+        proofs: Vec::new(),
         now: host::now(),
         model,
         executable,
+    }
+}
+
+/// The same with every proof of the engine, whatever stage is meant.
+pub fn gather_with_proofs(
+    manifest: &Manifest,
+    asked: &LaneOptions,
+    by: Origin,
+    env: &Env,
+    home: &Home,
+) -> LaneFacts {
+    LaneFacts {
+        proofs: super::proofs(&manifest.id, home, by),
+        ..gather(manifest, asked, env, home)
     }
 }
 

@@ -36,10 +36,8 @@ pub fn look_back(
     findings: &mut Vec<Finding>,
     env: &Env,
     home: &Home,
-) {
-    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else {
-        return;
-    };
+) -> Option<CopiedRepo> {
+    let (asked, mut copied) = (request.source.as_ref()?, copied_repo(planned)?);
     let since = Instant::now();
     let facts = &bundle.folded().facts;
     copied.copied_fixture_start_clean = facts.copy_was_used().then_some(true);
@@ -69,6 +67,7 @@ pub fn look_back(
             detail: Some(chain(&error)),
         });
     }
+    Some(copied)
 }
 
 /// The packages around the engine's program, once it has ended: they must be what the gates saw. The

@@ -39,6 +39,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::{PathRule, PathStanding, path_standing};
+use cto_core::values::verdict::Status;
 use cto_core::workspace::tree::Tree;
 
 use crate::evidence::clock::Clock;
@@ -48,6 +49,7 @@ use crate::host::places::Places;
 use crate::host::toolchains::shelf;
 use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
+use crate::records;
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::checks::start::Before;
@@ -133,13 +135,17 @@ pub fn run_asking(
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
     }
-    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
+    let copied = afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
+    owed.write_last(&mut bundle, copied.as_ref(), &mut findings);
 
     // Judge and seal.
     progress.step("seal", "evidence");
     let sealed = bundle
         .close(findings)
         .map_err(|error| open::unsealed(&run_id, &error))?;
+    if sealed.report.status == Status::Pass || request.proof.is_some() {
+        records::point_at(home, &run_id, request.origin);
+    }
     afterwards::settle_workspace(sealed.report.status, request, &planned, home, &work);
     progress.done();
     Ok(sealed)

@@ -68,6 +68,10 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Why the repository that was named must not be copied.
+    pub source_refused: Option<String>,
+    /// The admission of the repository that may be changed, by its file.
+    pub target: Option<PathBuf>,
     /// Which of the operator's environments come along; none where nobody asked.
     pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
@@ -120,6 +124,8 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            source_refused: None,
+            target: None,
             environments: None,
             toolchains: Vec::new(),
             variables: BTreeMap::new(),
@@ -274,6 +280,22 @@ impl Request {
     /// Copies a repository instead of the case's own files.
     pub fn copying(self, source: Option<SourceRequest>) -> Self {
         Self { source, ..self }
+    }
+
+    /// Runs the case on a copy of the repository that a record names, or says why not.
+    pub fn on_source(self, named: Result<SourceRequest, String>) -> Self {
+        match named {
+            Ok(source) => self.copying(Some(source)),
+            Err(why) => Self {
+                source_refused: Some(why),
+                ..self
+            },
+        }
+    }
+
+    /// Names the admission of the repository that may be changed.
+    pub fn with_target(self, target: Option<PathBuf>) -> Self {
+        Self { target, ..self }
     }
 
     /// Shows places of the host beside the programs that are found.

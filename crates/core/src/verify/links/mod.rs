@@ -1,8 +1,10 @@
 //! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests. `again.rs`: a
-//! patch that is judged again. `compared.rs`: the run of `fake` that stage 2 compares with.
+//! patch that is judged again. `compared.rs`: the run of `fake` that stage 2 compares with. `stages.rs`: proofs of
+//! later stages.
 
 mod again;
 mod compared;
+mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 

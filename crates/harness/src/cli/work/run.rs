@@ -22,6 +22,7 @@ use crate::cli::work::run_all;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
 use crate::host::failure::Failure;
+use crate::records;
 use crate::run;
 use crate::run::recover;
 use crate::screen::output::dim;
@@ -87,6 +88,13 @@ pub struct TaskArgs {
     /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
+    /// Stage 3: the record of a repository of yours; the case is run on a copy of its last commit
+    #[arg(long, value_name = "FILE")]
+    source: Option<PathBuf>,
+    /// Stage 5: the admission of the repository that may be changed [env:
+    /// CTO_HARNESS_<ENGINE>_STAGE5_TARGET_ADMISSION_FILE]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    target: Option<PathBuf>,
     /// Look for cases in this directory instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
@@ -107,8 +115,32 @@ impl TaskArgs {
     }
 
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.choice(context)?
-            .request(case, &context.env, context.configured_limits())
+        let choice = self.choice(context)?;
+        let request = choice.request(case, &context.env, context.configured_limits())?;
+        self.check_stage(&request)?;
+        let request = request.with_target(self.target.clone());
+        Ok(match &self.source {
+            None => request,
+            Some(file) => request.on_source(records::sources::named(file)),
+        })
+    }
+
+    /// What belongs to one stage is refused at any other.
+    fn check_stage(&self, request: &Request) -> Result<(), Failure> {
+        let stage = request.stage.number();
+        let misplaced = [
+            ("--source", self.source.is_some(), stage == 3, 3),
+            ("--target", self.target.is_some(), stage >= 5, 5),
+        ];
+        match misplaced.iter().find(|(_, given, fits, _)| *given && !fits) {
+            None => Ok(()),
+            Some((flag, _, _, wanted)) => Err(Failure::usage(
+                "wrong_stage",
+                format!("{flag} belongs to stage {wanted}, and this run is at stage {stage}"),
+            )
+            .so("nothing ran")
+            .hint(format!("add --stage {wanted}, or leave {flag} out"))),
+        }
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {

@@ -38,6 +38,7 @@ use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
 use aftermath::{Honeypot, PathsThatMustNotExist};
 use place::Place;
+pub use place::make_repository;
 
 pub use place::bundle_seen;
 

@@ -56,6 +56,7 @@ const DOCUMENTS: &[Row<'_>] = &[
     (&["keys", "rotate"], 0, &["keys"]),
     (&["runs"], 0, &["runs", "total"]),
     (&["recover"], 0, &["recovered"]),
+    (&["ladder"], 0, &["engines"]),
     (
         &["contract"],
         0,
