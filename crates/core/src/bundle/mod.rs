@@ -2,13 +2,14 @@
 //!
 //! - this file: the names of its artifacts, and the digests a report holds of them
 //! - `report/` `report.json`; `report_md.rs` the page for people, `renderer.rs` its numbers; `sums.rs` `SHA256SUMS`
-//! - `archive.rs` a bundle as one file; `attest/` what its signature says
+//! - `approval/` what a person was asked and said; `archive.rs` a bundle as one file; `attest/` what its signature says
 //! - `again.rs` which of them may be judged again without an engine
 //! - `owner.rs` whose a directory is that is named like a run
 //!
 //! Imports: values to run. Imported by engine and every room above it.
 
 pub mod again;
+pub mod approval;
 pub mod archive;
 pub mod attest;
 pub mod owner;

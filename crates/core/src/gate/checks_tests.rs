@@ -267,6 +267,18 @@ fn truth_table() {
             &["stage_not_proven", "target_admission_missing"],
         ),
         (
+            "an approved contract beyond what this version runs",
+            World {
+                stage: Stage::Four,
+                answered: true,
+                ..World::contract(|c| {
+                    c.mutation_mode = MutationMode::SandboxRepo;
+                    c.approval_required = true;
+                })
+            },
+            &["stage_not_proven", "stage_not_proven"],
+        ),
+        (
             "mode wider than stage",
             World::contract(|c| c.mutation_mode = MutationMode::SandboxRepo),
             &["stage_not_proven"],

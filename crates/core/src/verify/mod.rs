@@ -340,6 +340,7 @@ impl Verifier<'_> {
         self.verified(rules, documents, &folded);
         self.compared(rules, documents);
         self.stage_proofs(documents);
+        self.approved(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

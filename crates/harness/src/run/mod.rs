@@ -72,7 +72,8 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
-    run_asking(&Approvals::store(), home, env, request, cancel, progress)
+    let approvals = Approvals::store(home, request.request_id.as_ref());
+    run_asking(&approvals, home, env, request, cancel, progress)
 }
 
 /// The same with another source of approvals. No road leads around the seal.
@@ -193,9 +194,11 @@ fn perform(
     record::plan(bundle, plan, execution.git_use()?)?;
     let answer = asked.approvals.answer(request.origin);
     let executed =
-        approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
-            Settled::Denied => Ok(Vec::new()),
-            Settled::MayRun => execute(bundle, request, &execution, progress),
+        approvals::settle(bundle, &plan.contract, asked.home, answer).and_then(|settled| {
+            match settled {
+                Settled::Denied => Ok(Vec::new()),
+                Settled::MayRun => execute(bundle, request, &execution, progress),
+            }
         });
     match executed {
         Err(Stop::LateGate { gate, code, detail }) => {

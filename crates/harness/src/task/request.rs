@@ -28,7 +28,7 @@ use cto_core::run::event::Origin;
 use cto_core::task::again::REVERIFY;
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
-use cto_core::values::ids::EngineId;
+use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
 
@@ -70,6 +70,8 @@ pub struct Request {
     pub source: Option<SourceRequest>,
     /// Why the repository that was named must not be copied.
     pub source_refused: Option<String>,
+    /// The request whose approval the run uses.
+    pub request_id: Option<RunId>,
     /// The admission of the repository that may be changed, by its file.
     pub target: Option<PathBuf>,
     /// Which of the operator's environments come along; none where nobody asked.
@@ -125,6 +127,7 @@ impl Request {
             label: Label::Case,
             source: None,
             source_refused: None,
+            request_id: None,
             target: None,
             environments: None,
             toolchains: Vec::new(),
@@ -291,6 +294,11 @@ impl Request {
                 ..self
             },
         }
+    }
+
+    /// Uses the approval that was given to this request.
+    pub fn approved_as(self, request_id: Option<RunId>) -> Self {
+        Self { request_id, ..self }
     }
 
     /// Names the admission of the repository that may be changed.

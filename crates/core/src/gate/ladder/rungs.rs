@@ -87,7 +87,7 @@ pub fn next_rung(engine: &EngineId, rungs: &[Rung]) -> Option<NextRung> {
             format!("run CASE --stage 3 --source FILE --engine {engine}"),
         ),
         Stage::Four | Stage::Five | Stage::Six => (
-            "an approval, which this version has no way to give yet",
+            "a disposable repository, which this version does not make yet",
             format!("ladder --engine {engine}"),
         ),
     };

@@ -42,8 +42,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         args.source.as_deref(),
         &words(args),
     )?;
+    let home = context.home()?;
     let approvals = match row.approval {
-        None => Approvals::store(),
+        None => Approvals::store(&home, None),
         Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
             actor: VALIDATOR.into(),
         }),
@@ -51,7 +52,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             actor: VALIDATOR.into(),
         }),
     };
-    let home = context.home()?;
     if home.root.exists() || home.runs.exists() {
         return Err(
             Failure::usage("not_fresh", "a row runs in a state home of its own")

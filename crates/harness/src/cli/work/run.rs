@@ -8,9 +8,10 @@ use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::task::contract::LimitChanges;
-use cto_core::values::ids::EngineId;
+use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bundles::index;
@@ -18,6 +19,7 @@ use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
 use crate::cli::evidence::show;
+use crate::cli::operator;
 use crate::cli::work::run_all;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
@@ -48,12 +50,15 @@ pub struct Args {
     /// Keep the workspace of a run that does not pass
     #[arg(long)]
     keep: bool,
+    /// Run exactly what was requested and approved
+    #[arg(long, value_name = "ID", conflicts_with_all = ["names", "all"])]
+    request: Option<RunId>,
     #[command(flatten)]
     task: TaskArgs,
 }
 
 /// Who works on it; shared with `cto try`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
 pub struct LaneArgs {
     /// The engine that works on it
     #[arg(long, default_value = DEFAULT_ENGINE)]
@@ -83,7 +88,7 @@ pub struct LaneArgs {
 }
 
 /// What shapes the contract; shared with `cto contract`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
 pub struct TaskArgs {
     /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
@@ -125,6 +130,22 @@ impl TaskArgs {
         })
     }
 
+    /// Names files as they are found from anywhere: a request is run again from another directory.
+    pub fn from_anywhere(&mut self) -> Result<(), Failure> {
+        let lane = &mut self.lane;
+        let named = [&mut self.source, &mut self.target, &mut self.cases];
+        let paths = named.into_iter().flatten().chain(&mut lane.toolchain);
+        for path in paths {
+            *path = absolute(path)?;
+        }
+        if let Some(script) = &mut lane.script
+            && Path::new(script).is_file()
+        {
+            *script = absolute(Path::new(script))?.display().to_string();
+        }
+        Ok(())
+    }
+
     /// What belongs to one stage is refused at any other.
     fn check_stage(&self, request: &Request) -> Result<(), Failure> {
         let stage = request.stage.number();
@@ -148,6 +169,14 @@ impl TaskArgs {
             .clone()
             .map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
     }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| {
+        Failure::usage("bad_path", "a path cannot be made absolute")
+            .at(path.display().to_string())
+            .because(&error)
+    })
 }
 
 impl LaneArgs {
@@ -206,6 +235,10 @@ fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
 
 /// Everything that was asked for, found and understood before anything runs.
 fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
+    if let Some(id) = &args.request {
+        let request = operator::request::recorded(context, id)?;
+        return Ok(vec![request.keeping_workspace(args.keep)]);
+    }
     if !args.all {
         return args
             .names
