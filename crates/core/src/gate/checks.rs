@@ -110,10 +110,18 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
             _ if closed(input) => ENGINE_CLOSED,
             Stage::One => Outcome::NotApplicable("stage 1 changes nothing"),
             // Nobody makes a disposable repository or lands in a target yet, whoever approves it.
-            stage if needed <= stage && needed >= Stage::Four => Outcome::Blocked(
-                Code::StageNotProven,
-                Some("this version runs nothing beyond stage 3".into()),
-            ),
+            stage if needed <= stage && needed >= Stage::Four => {
+                match super::admissions::stage_proof(input) {
+                    // One cause, one blocker.
+                    Outcome::Blocked(..) => {
+                        Outcome::NotApplicable("the stage before it is not proven")
+                    }
+                    _ => Outcome::Blocked(
+                        Code::StageNotProven,
+                        Some("this version runs nothing beyond stage 3".into()),
+                    ),
+                }
+            }
             stage if needed <= stage => Outcome::Pass,
             stage => Outcome::Blocked(
                 Code::StageNotProven,

@@ -276,7 +276,7 @@ fn truth_table() {
                     c.approval_required = true;
                 })
             },
-            &["stage_not_proven", "stage_not_proven"],
+            &["stage_not_proven"],
         ),
         (
             "mode wider than stage",

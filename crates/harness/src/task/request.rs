@@ -296,16 +296,6 @@ impl Request {
         }
     }
 
-    /// Uses the approval that was given to this request.
-    pub fn approved_as(self, request_id: Option<RunId>) -> Self {
-        Self { request_id, ..self }
-    }
-
-    /// Names the admission of the repository that may be changed.
-    pub fn with_target(self, target: Option<PathBuf>) -> Self {
-        Self { target, ..self }
-    }
-
     /// Shows places of the host beside the programs that are found.
     pub fn showing(self, toolchains: Vec<PathBuf>) -> Self {
         Self { toolchains, ..self }

@@ -239,7 +239,7 @@ fn show(context: &Context, request: &ExecutionRequest) {
             request.allowed_mutation_scope
         ),
     );
-    output.row("may change", &paths(&request.allowed_paths));
+    output.row("changes", &paths(&request.allowed_paths));
     output.row("never", &paths(&request.forbidden_paths));
     output.row("engine", &format!("{} {digest}", request.engine));
     output.row("checks", &tame(&request.verification_commands.join("; ")));
@@ -248,7 +248,7 @@ fn show(context: &Context, request: &ExecutionRequest) {
         true => "; nothing leaves the copy",
         false => "",
     };
-    output.row("not possible", &format!("{}{lands}", blocked.join(", ")));
+    output.row("blocked", &format!("{}{lands}", blocked.join(", ")));
     output.row("sentence", &tame(&request.sentence));
 }
 

@@ -35,8 +35,9 @@ pub struct Args {
 impl Args {
     /// The run that was asked for, as it would be asked for again.
     pub fn again(&self, context: &Context, id: &RunId) -> Result<Request, Failure> {
-        let request = self.task.request(context, &self.case)?;
-        Ok(request.approved_as(Some(id.clone())))
+        let mut request = self.task.request(context, &self.case)?;
+        request.request_id = Some(id.clone());
+        Ok(request)
     }
 }
 
@@ -73,7 +74,7 @@ pub fn recorded(context: &Context, id: &RunId) -> Result<Request, Failure> {
 }
 
 pub fn run(context: &Context, mut args: Args) -> Result<u8, Failure> {
-    args.task.from_anywhere()?;
+    args.task.name_from_anywhere()?;
     if let Ok(dir) = std::path::Path::new(&args.case).canonicalize()
         && dir.is_dir()
     {

@@ -121,9 +121,9 @@ impl TaskArgs {
 
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
         let choice = self.choice(context)?;
-        let request = choice.request(case, &context.env, context.configured_limits())?;
+        let mut request = choice.request(case, &context.env, context.configured_limits())?;
         self.check_stage(&request)?;
-        let request = request.with_target(self.target.clone());
+        request.target.clone_from(&self.target);
         Ok(match &self.source {
             None => request,
             Some(file) => request.on_source(records::sources::named(file)),
@@ -131,7 +131,7 @@ impl TaskArgs {
     }
 
     /// Names files as they are found from anywhere: a request is run again from another directory.
-    pub fn from_anywhere(&mut self) -> Result<(), Failure> {
+    pub fn name_from_anywhere(&mut self) -> Result<(), Failure> {
         let lane = &mut self.lane;
         let named = [&mut self.source, &mut self.target, &mut self.cases];
         let paths = named.into_iter().flatten().chain(&mut lane.toolchain);

@@ -438,8 +438,8 @@ fn an_approval_is_about_this_contract() {
     shelf.expect(
         "no record",
         &relying(&shelf, "A-1", "approval", &zeros),
-        Standing::Unknown,
-        "not in the bundle",
+        Standing::Bad,
+        "never used",
     );
     shelf.expect(
         "no shape",
