@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a CTO Harness bundle with nothing but Python 3 and this file.
 
-    python3 verify.py --key PUBLIC_KEY BUNDLE        a directory, a .tar, or a .tar.zst
+    python3 verify.py --key PUBLIC_KEY [--signers FILE] BUNDLE        a directory, a .tar, or a .tar.zst
 
 It answers one question: are these the very files that the holder of PUBLIC_KEY signed?
 
@@ -14,6 +14,10 @@ PUBLIC_KEY is what `cto keys show --public` prints (PEM), or an `ssh-ed25519` li
 trust, not together with the bundle. What this script does not do is judge the run again from its
 events; `cto verify` does.
 
+--signers FILE names who may approve, in the form of OpenSSH's allowed_signers. A bundle that relies on an approval is
+then GOOD only if one of them signed it (`ssh-keygen` checks that), for this very contract and request, and it was used
+before it ended. Without --signers an approval is told and not checked.
+
 Formats: docs/bundle-format.md, DSSE v1, in-toto Statement v1, Ed25519 (RFC 8032), tar (ustar).
 """
 
@@ -24,9 +28,12 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
+import tempfile
 
 SUMS, ATTESTATION, REPORT, LOCK = "SHA256SUMS", "attestation.json", "report.json", "run.lock"
+EVENTS, NAMESPACE = "events.normalized.jsonl", "approval@cto-harness"
 COMPANIONS = {
     "attestations/provenance.json": "https://slsa.dev/provenance/v1",
     "attestations/test-result.json": "https://in-toto.io/attestation/test-result/v0.1",
@@ -188,7 +195,7 @@ class Files:
             raise Bad(f"{name}: is not listed in {SUMS}")
 
     def take(self, name, length, source):
-        keep = name in (SUMS, ATTESTATION, REPORT) or name in COMPANIONS
+        keep = name in (SUMS, ATTESTATION, REPORT, EVENTS) or name in COMPANIONS or name.startswith("relied/approval-")
         if keep and length > MAX_DOCUMENT:
             raise Bad(f"{name}: is too large")
         hasher, parts = hashlib.sha256(), []
@@ -427,6 +434,43 @@ def check_report(files, report, listed):
         raise Bad("contract.json: the report names another contract")
 
 
+def check_approvals(files, report, signers):
+    """Who approved it, by name. OpenSSH checks the signature; what was signed is compared here."""
+    found = []
+    for reliance in report.get("relies_on", []):
+        if reliance.get("kind") != "approval":
+            continue
+        record = f"relied/approval-{reliance['id']}.json"
+        request, signature = f"relied/request-{reliance['id']}.json", record + ".sig"
+        if record not in files.bytes or signature not in files.bytes or request not in files.digests:
+            raise Bad(f"{record}: the approval, its request or its signature is missing")
+        said = read_json(record, files.bytes[record])
+        if canonical(said) != files.bytes[record] or files.digests[record] != reliance.get("sha256"):
+            raise Bad(f"{record}: is not the approval that was relied on")
+        if said.get("approval_granted") is not True or said.get("contract_digest") != report.get("contract_digest"):
+            raise Bad(f"{record}: does not approve this contract")
+        if said.get("request_sha256") != files.digests[request]:
+            raise Bad(f"{record}: answers another request")
+        lines = [json.loads(line) for line in files.bytes[EVENTS].splitlines()]
+        used = [line["data"]["timestamp"] for line in lines if line.get("type") == "approval.granted"]
+        if len(used) != 1 or not said["timestamp"] <= used[0] < said["expiry"]:
+            raise Bad(f"{record}: did not count when it was used")
+        if signers is not None and not ssh_signed(signers, said["actor"], files.bytes[record], files.bytes[signature]):
+            raise Bad(f"{record}: was not signed by {said['actor']!r}, or they may not approve")
+        found.append(said["actor"])
+    return found
+
+
+def ssh_signed(signers, actor, record, signature):
+    if not isinstance(actor, str) or not re.fullmatch(r"[A-Za-z0-9._@+-]+", actor) or actor.startswith("-"):
+        return False
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(signature)
+        file.flush()
+        words = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", actor, "-n", NAMESPACE, "-s", file.name]
+        return subprocess.run(words, input=record, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def printable(text):
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
@@ -440,13 +484,17 @@ def main(arguments):
             print(f"verify.py: {printable(arguments[1])}: {printable(error)}", file=sys.stderr)
             return 2
         arguments = arguments[2:]
+    signers = None
+    if len(arguments) >= 2 and arguments[0] == "--signers":
+        signers, arguments = arguments[1], arguments[2:]
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: verify.py [--key PUBLIC_KEY] BUNDLE", file=sys.stderr)
+        print("usage: verify.py [--key PUBLIC_KEY] [--signers FILE] BUNDLE", file=sys.stderr)
         return 2
     place = arguments[0]
     try:
         files = from_directory(place) if os.path.isdir(place) else from_archive(open_archive(place))
         predicate, signer = check(files, key)
+        approvers = check_approvals(files, read_json(REPORT, files.bytes[REPORT]), signers)
     except Bad as error:
         print(f"BAD  {printable(place)}\n  {printable(error)}")
         return 1
@@ -461,6 +509,9 @@ def main(arguments):
         print(f"UNKNOWN  {name}  {status}\n  whole, and signed by key {key_id(signer)}\n  no key was given (--key): anyone can sign with a key of their own")
         return 3
     print(f"GOOD  {name}  {status}\n  {len(files.digests)} files, all as signed by key {key_id(signer)}")
+    for approver in approvers:
+        checked = "and signed it" if signers is not None else "by its own word: --signers was not given"
+        print(f"  {printable(approver)} approved it, {checked}")
     print("  The signature proves who vouches for these files: what they say is as good as that machine, its user and its root.")
     return 0
 

@@ -2,13 +2,14 @@
 //!
 //! - this file: the names of its artifacts, and the digests a report holds of them
 //! - `report/` `report.json`; `report_md.rs` the page for people, `renderer.rs` its numbers; `sums.rs` `SHA256SUMS`
-//! - `archive.rs` a bundle as one file; `attest/` what its signature says
+//! - `approval/` what a person was asked and said; `archive.rs` a bundle as one file; `attest/` what its signature says
 //! - `again.rs` which of them may be judged again without an engine
 //! - `owner.rs` whose a directory is that is named like a run
 //!
 //! Imports: values to run. Imported by engine and every room above it.
 
 pub mod again;
+pub mod approval;
 pub mod archive;
 pub mod attest;
 pub mod owner;
@@ -79,6 +80,7 @@ pub const SHAPE_NOTE: &str = "backend/provider-reasoning-only.txt";
 pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
 pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
 pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
+pub const STAGE3_PROOF: &str = "stage3-copied-repo-proof.json";
 
 /// The marker file a blocked gate leaves, for tools that look for files rather than codes.
 pub fn note_of(code: Code) -> Option<&'static str> {

@@ -29,7 +29,7 @@ fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) ->
     }
 }
 
-fn blocked(code: Code, detail: impl Into<String>) -> Outcome {
+pub(super) fn blocked(code: Code, detail: impl Into<String>) -> Outcome {
     Outcome::Blocked(code, Some(detail.into()))
 }
 
@@ -420,8 +420,7 @@ pub fn stage_proof(input: &GateInput<'_>) -> Outcome {
         _ if closed(input) => ENGINE_CLOSED,
         (_, Stage::One) => Outcome::NotApplicable("stage 1 is the first"),
         (false, Stage::Two | Stage::Three) => Outcome::Pass,
-        (false, stage) => missing(stage.number() - 1),
-        (true, _) => with_contract(input, |contract| proven(input, contract)),
+        _ => with_contract(input, |contract| proven(input, contract)),
     }
 }
 

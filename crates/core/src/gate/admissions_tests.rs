@@ -139,6 +139,8 @@ impl World {
             model: MaybeKnown::NotLookedAt,
             environments: &[],
             source_files: None,
+            source_refused: None,
+            target: &crate::gate::target::TargetFound::NotAsked,
             confinement: None,
             stand: Stand::Neutral,
         };

@@ -65,6 +65,10 @@ pub fn stage(input: &GateInput<'_>) -> Outcome {
 pub fn source(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match &contract.source {
         _ if closed(input) => ENGINE_CLOSED,
+        _ if input.source_refused.is_some() => Outcome::Blocked(
+            Code::SourceNotAdmitted,
+            input.source_refused.map(str::to_owned),
+        ),
         Some(source) => match source.record.class {
             SourceClass::OwnedLocal => Outcome::Pass,
         },
@@ -105,6 +109,19 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
         match input.stage {
             _ if closed(input) => ENGINE_CLOSED,
             Stage::One => Outcome::NotApplicable("stage 1 changes nothing"),
+            // Nobody makes a disposable repository or lands in a target yet, whoever approves it.
+            stage if needed <= stage && needed >= Stage::Four => {
+                match super::admissions::stage_proof(input) {
+                    // One cause, one blocker.
+                    Outcome::Blocked(..) => {
+                        Outcome::NotApplicable("the stage before it is not proven")
+                    }
+                    _ => Outcome::Blocked(
+                        Code::StageNotProven,
+                        Some("this version runs nothing beyond stage 3".into()),
+                    ),
+                }
+            }
             stage if needed <= stage => Outcome::Pass,
             stage => Outcome::Blocked(
                 Code::StageNotProven,
@@ -325,4 +342,4 @@ fn is_assignment(word: &str) -> bool {
 
 #[cfg(test)]
 #[path = "checks_tests.rs"]
-mod tests;
+pub(super) mod tests;

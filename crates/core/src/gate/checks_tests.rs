@@ -18,7 +18,7 @@ use crate::task::source::{Source, SourceLook, SourceStatus};
 use crate::wire::Protocol;
 use crate::wire::calls::{CallRecord, Outcome as Wire};
 
-fn fake() -> Manifest {
+pub fn fake() -> Manifest {
     let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
     Manifest::parse("fake.toml", text).unwrap()
 }
@@ -132,6 +132,8 @@ impl World {
             model: self.model.clone(),
             environments: &[],
             source_files: None,
+            source_refused: None,
+            target: &crate::gate::target::TargetFound::NotAsked,
             confinement: Some(&self.confinement),
             stand: Stand::Neutral,
         }
@@ -261,6 +263,18 @@ fn truth_table() {
             World {
                 stage: Stage::Six,
                 ..World::good()
+            },
+            &["stage_not_proven", "target_admission_missing"],
+        ),
+        (
+            "an approved contract beyond what this version runs",
+            World {
+                stage: Stage::Four,
+                answered: true,
+                ..World::contract(|c| {
+                    c.mutation_mode = MutationMode::SandboxRepo;
+                    c.approval_required = true;
+                })
             },
             &["stage_not_proven"],
         ),

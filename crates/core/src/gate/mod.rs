@@ -3,8 +3,9 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
-//! - `opening.rs` who opens an engine; `around.rs` what stands around its program
-//! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
+//! - `opening.rs` who opens an engine; `around.rs` what stands around its program; `target.rs` the repository
+//!   that may be changed
+//! - `plan.rs` from gates to a plan; `ladder/` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
 
@@ -12,6 +13,7 @@ pub mod eligibility;
 pub mod ladder;
 pub mod opening;
 pub mod plan;
+pub mod target;
 
 mod admissions;
 mod around;
@@ -73,9 +75,13 @@ pub struct GateInput<'a> {
     /// An answer about this very contract is on record, whatever it says; it is read once there is
     /// a plan.
     pub approval_answered: bool,
-    /// What records and environment say about a lane that needs admissions; not seen for `fake` and
-    /// for a closed engine.
+    /// What records and environment say about a lane that needs admissions; not seen for a closed
+    /// engine, and of `fake` only its proofs.
     pub lane: MaybeKnown<LaneFacts>,
+    /// Why the repository that was named must not be copied, whatever is in it.
+    pub source_refused: Option<&'a str>,
+    /// The admission of the repository that may be changed; looked for from stage 5 on.
+    pub target: &'a target::TargetFound,
     pub host: MaybeKnown<HostFacts>,
     pub source: MaybeKnown<Looked>,
     /// What the model said when it was asked before anything was started.
@@ -316,8 +322,18 @@ pub const GATES: &[Gate] = &[
         id: "source",
         phase: Phase::Records,
         question: "Does a record let this repository be copied?",
-        reads: &["--repo"],
+        reads: &["--repo", "--source", "records/targets/"],
         check: checks::source,
+    },
+    Gate {
+        id: "target-admission",
+        phase: Phase::Records,
+        question: "Is exactly this repository admitted to be changed, and how far?",
+        reads: &[
+            "--target",
+            "CTO_HARNESS_<ENGINE>_STAGE5_TARGET_ADMISSION_FILE",
+        ],
+        check: target::target_admission,
     },
     Gate {
         id: "mutation-mode",

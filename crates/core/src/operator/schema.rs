@@ -11,11 +11,12 @@ use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
 use crate::gate::ladder::Stage1Proof;
+use crate::gate::ladder::stage3::Stage3Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
 use crate::records::{
     BuildReport, ExecutableAdmission, GateRecord, ModelAdmission, ModelDecision,
-    SourceAdmissionRecord, TargetAdmission,
+    SourceAdmissionRecord, SourceRepositoryRecord, TargetAdmission,
 };
 use crate::run::event::Event;
 use crate::run::trace::TraceLine;
@@ -86,6 +87,10 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
             "target-admission",
             root::<TargetAdmission>("a target-repository admission"),
         ),
+        (
+            "source-repository",
+            root::<SourceRepositoryRecord>("the record of a repository, for cto run --source"),
+        ),
         ("gate-record", root::<GateRecord>("a gate record")),
         (
             "build-report",
@@ -102,6 +107,10 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
         (
             "stage2-comparison",
             root::<BaselineComparison>("stage2-fake-baseline-comparison.json"),
+        ),
+        (
+            "stage3-proof",
+            root::<Stage3Proof>("stage3-copied-repo-proof.json"),
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! Admission records: which engine program, model and repository may be used.
 //!
-//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` `gate.rs` one kind of record each
+//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` `gate.rs` `repository.rs` one kind of record each
 //! - `packages.rs` the packages around a program, as one digest
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
 //! - `model_endpoint.rs` what a model admission says of the way to its endpoint
@@ -16,6 +16,7 @@ mod gate;
 mod model;
 pub mod model_endpoint;
 pub mod packages;
+mod repository;
 mod secret_shape;
 mod source_admission;
 mod target;
@@ -30,6 +31,7 @@ pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
     is_admitted_name, name_difference,
 };
+pub use repository::SourceRepositoryRecord;
 pub use secret_shape::{secret_key, secret_shape, secret_variable};
 pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};
 pub use target::{MUST_FORBID, RiskClassification, TargetAdmission};
@@ -53,16 +55,18 @@ pub enum RecordKind {
     Source,
     Target,
     Gate,
+    Repository,
 }
 
 impl RecordKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Decision,
         Self::Model,
         Self::Executable,
         Self::Source,
         Self::Target,
         Self::Gate,
+        Self::Repository,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -73,6 +77,7 @@ impl RecordKind {
             Self::Source => "source",
             Self::Target => "target",
             Self::Gate => "gate",
+            Self::Repository => "repository",
         }
     }
 
@@ -85,6 +90,7 @@ impl RecordKind {
             Self::Source => "source admission",
             Self::Target => "target-repository admission",
             Self::Gate => "gate record",
+            Self::Repository => "source-repository record",
         }
     }
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::fields::record;
 use super::model::AdmissionStatus;
-use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
+use super::{Field, Issue, MAX_RECORD, Record, RecordKind, ReviewTrigger, Takes};
 use crate::task::contract::Action;
 use crate::values::blocker::Code;
+use crate::values::json;
 use crate::values::paths::PathRule;
 
 /// The only class of target there is.
@@ -86,6 +88,35 @@ impl Record for TargetAdmission {
 }
 
 impl TargetAdmission {
+    /// Is this the record of a repository that nobody admitted? Such a record is a safe state whatever it
+    /// leaves open: empty fields of it are no errors. Fields that no record has, and what looks like a
+    /// secret in a name, are.
+    pub fn is_not_admitted(bytes: &[u8]) -> bool {
+        let Ok(Value::Object(map)) = json::parse_strict(bytes) else {
+            return false;
+        };
+        let is_known = |name: &String| Self::TABLE.iter().any(|field| field.name == name);
+        bytes.len() <= MAX_RECORD
+            && map.keys().all(is_known)
+            && map.get("admission_status").and_then(Value::as_str) == Some("not_admitted")
+    }
+
+    /// A record to begin with: nothing is admitted by it.
+    pub fn skeleton(path: &str) -> Value {
+        let mut map = serde_json::Map::new();
+        for field in Self::TABLE {
+            let empty = match field.takes {
+                Takes::Rules | Takes::SeveralOf(_) | Takes::Trigger => Value::Array(Vec::new()),
+                Takes::Yes | Takes::Flag => Value::Bool(true),
+                _ => Value::String(String::new()),
+            };
+            map.insert(field.name.to_owned(), empty);
+        }
+        map.insert("admission_status".into(), "not_admitted".into());
+        map.insert("target_repository_path".into(), path.into());
+        Value::Object(map)
+    }
+
     /// The blocker an issue of this field is.
     pub fn code_of(field: &str) -> Code {
         match field {

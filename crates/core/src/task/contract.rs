@@ -190,6 +190,14 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
     let limits = with.limits.of(case.limits);
+    // A case is a template for every stage: where it leaves its own files, the stage says what may be
+    // changed. What is wider than the stage stays what it is, and a gate refuses it.
+    let stage = with.lane.stage;
+    let by_stage = with.label == Label::Case && stage >= Stage::Three;
+    let mutation_mode = match by_stage {
+        true => case.mutation_mode.max(stage.mutation_mode()),
+        false => case.mutation_mode,
+    };
     Contract {
         schema_version: 1,
         label: with.label,
@@ -206,8 +214,8 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         allowed_paths: case.allowed_paths,
         forbidden_paths: case.forbidden_paths,
         forbidden_actions,
-        mutation_mode: case.mutation_mode,
-        approval_required: case.approval_required,
+        mutation_mode,
+        approval_required: case.approval_required || (by_stage && stage.needs_approval()),
         approval_policy: case.approval_policy,
         verification_commands: case.verification_commands,
         verification_control: control,
@@ -496,5 +504,35 @@ rollback = "discard the copy"
         }
         assert!(Stage::try_from(0).is_err() && Stage::try_from(7).is_err());
         assert_eq!(MutationMode::CopiedFixture.stage(), Stage::Two);
+        for stage in (1..=6u8).map(|number| Stage::try_from(number).unwrap()) {
+            assert_eq!(stage.mutation_mode().stage(), stage);
+            assert_eq!(stage.needs_approval(), stage.number() >= 4);
+        }
+    }
+
+    #[test]
+    fn the_stage_says_what_a_case_may_change_and_who_must_agree() {
+        use MutationMode::{CopiedFixture, CopiedRepo, OwnedNoncriticalRepo, SandboxRepo};
+        let at = |stage: Stage, label: Label, mode: &str| {
+            let text = CASE.replace("copied-fixture", mode);
+            let case = case_file::parse_case("case.toml", text.as_bytes()).unwrap();
+            let mut with = circumstances("fake");
+            (with.lane.stage, with.label) = (stage, label);
+            let contract = resolve_contract(case, with);
+            (contract.mutation_mode, contract.approval_required)
+        };
+        for (stage, want) in [
+            (Stage::One, (CopiedFixture, false)),
+            (Stage::Two, (CopiedFixture, false)),
+            (Stage::Three, (CopiedRepo, false)),
+            (Stage::Four, (SandboxRepo, true)),
+            (Stage::Five, (OwnedNoncriticalRepo, true)),
+        ] {
+            assert_eq!(at(stage, Label::Case, "copied-fixture"), want, "{stage:?}");
+        }
+        let wider = at(Stage::Three, Label::Case, "sandbox-repo");
+        assert_eq!(wider, (SandboxRepo, false), "never narrowed");
+        let tried = at(Stage::Three, Label::Try, "copied-repo");
+        assert_eq!(tried, (CopiedRepo, false));
     }
 }

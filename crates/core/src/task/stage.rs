@@ -90,6 +90,23 @@ impl Stage {
         self as u8
     }
 
+    /// What a run at this stage may change.
+    pub fn mutation_mode(self) -> MutationMode {
+        match self {
+            Self::One => MutationMode::None,
+            Self::Two => MutationMode::CopiedFixture,
+            Self::Three => MutationMode::CopiedRepo,
+            Self::Four => MutationMode::SandboxRepo,
+            Self::Five => MutationMode::OwnedNoncriticalRepo,
+            Self::Six => MutationMode::CandidateDefault,
+        }
+    }
+
+    /// From here on nothing starts that nobody approved.
+    pub fn needs_approval(self) -> bool {
+        self >= Self::Four
+    }
+
     /// The exact words the ladder uses for what a stage may change.
     pub fn allowed_mutation_scope(self) -> &'static str {
         match self {

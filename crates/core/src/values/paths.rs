@@ -90,6 +90,28 @@ impl PathRule {
             .all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
     }
 
+    /// Is every path that this rule covers covered by the other? In doubt it is not.
+    pub fn lies_within(&self, other: &Self) -> bool {
+        let parts = |rule: &Self| -> Vec<String> {
+            let rule = rule.0.trim_end_matches('/');
+            rule.split('/').map(str::to_owned).collect()
+        };
+        let (own, others) = (parts(self), parts(other));
+        let deep_enough = match (self.0.ends_with('/'), other.0.ends_with('/')) {
+            (true, true) => own.len() >= others.len(),
+            (false, true) => own.len() > others.len(),
+            (false, false) => own.len() == others.len(),
+            (true, false) => false,
+        };
+        let part_within = |(own, other): (&String, &String)| {
+            let is_plain = !own.contains('*');
+            own == other
+                || other == "*"
+                || (is_plain && component_matches(other.as_bytes(), own.as_bytes()))
+        };
+        deep_enough && own.iter().zip(&others).all(part_within)
+    }
+
     pub fn names_git_metadata(&self) -> bool {
         self.0
             .split('/')
@@ -343,6 +365,47 @@ mod tests {
 
     fn path(text: &str) -> TreePath {
         TreePath::new(text)
+    }
+
+    #[test]
+    fn a_rule_lies_within_another() {
+        for (inner, outer, want) in [
+            ("src/", "src/", true),
+            ("src/a/", "src/", true),
+            ("src/a.py", "src/", true),
+            ("src", "src/", false),
+            ("src/", "src/a.py", false),
+            ("src/a.py", "src/a.py", true),
+            ("src/a.py", "src/*.py", true),
+            ("src/*.py", "src/*.py", true),
+            ("src/*.py", "src/a*.py", false),
+            ("src/*", "src/", true),
+            ("*/", "src/", false),
+            ("srcs/a", "src/", false),
+            ("x/y/z", "*/", true),
+        ] {
+            assert_eq!(
+                rule(inner).lies_within(&rule(outer)),
+                want,
+                "{inner} in {outer}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_lies_within_covers_no_more(
+            inner in "[ab*]{1,2}(/[ab*]{1,2}){0,2}/?",
+            outer in "[ab*]{1,2}(/[ab*]{1,2}){0,2}/?",
+            found in "[ab]{1,2}(/[ab]{1,2}){0,3}",
+        ) {
+            if let (Ok(inner), Ok(outer)) = (inner.parse::<PathRule>(), outer.parse::<PathRule>()) {
+                let found = path(&found);
+                prop_assert!(
+                    !(inner.lies_within(&outer) && inner.covers(&found)) || outer.covers(&found)
+                );
+            }
+        }
     }
 
     #[test]

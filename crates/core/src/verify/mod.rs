@@ -101,10 +101,11 @@ pub fn is_expected(name: &str, listed: Option<&BTreeMap<String, Digest>>) -> boo
     name == bundle::SUMS || bundle::SIGNED.contains(&name) || listed()
 }
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     bundle::STAGE1_PROOF,
     bundle::STAGE2_NO_TARGET,
     bundle::STAGE2_COMPARISON,
+    bundle::STAGE3_PROOF,
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -338,6 +339,8 @@ impl Verifier<'_> {
         self.facts(documents, &folded);
         self.verified(rules, documents, &folded);
         self.compared(rules, documents);
+        self.stage_proofs(documents);
+        self.approved(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

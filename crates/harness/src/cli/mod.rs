@@ -2,7 +2,7 @@
 //! words into requests and answers into text; everything else is done below.
 //!
 //! - `work/` run, try, project, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
-//! - `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
+//! - `operator/` request, approve, deny; `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
 //! - `parse.rs` words to a command; `args/` flags shared; `help.rs`; `old_names.rs` former names
 //!
 //! Imports every room. Imported by nobody but `main.rs`.
@@ -10,6 +10,7 @@
 mod args;
 mod engines;
 mod evidence;
+mod operator;
 pub mod program;
 mod tasks;
 mod work;
@@ -93,6 +94,14 @@ enum Command {
     Apply(work::apply::Args),
     /// Judge the patch of a run again, by the same or other checks and without the engine
     Reverify(Box<work::reverify::Args>),
+    /// Ask for a run that needs an approval; nothing is started
+    Request(Box<operator::request::Args>),
+    /// List what was asked for, and what became of it
+    Requests(operator::request::ListArgs),
+    /// Approve a request: see what it would do, say its sentence, and sign with your SSH key
+    Approve(operator::answer::Args),
+    /// Deny a request
+    Deny(operator::answer::DenyArgs),
     /// Show what happened in a run
     Show(evidence::show::Args),
     /// Show the last lines of what a check or the engine printed
@@ -122,6 +131,8 @@ enum Command {
     Admit(engines::admit::Args),
     /// Say whether an engine may be chosen for a case, and what is missing
     Eligibility(engines::eligibility::Args),
+    /// Show which stages are proven for an engine, and what the next one needs
+    Ladder(engines::ladder::Args),
     /// Validate a stage: run what it must show, and keep the proof for an engine
     Validate(engines::validate::Args),
     /// Run any command in the jail
@@ -419,6 +430,10 @@ fn dispatch(
         Command::Project(args) => work::project::run(context, args),
         Command::Apply(args) => work::apply::run(context, &args),
         Command::Reverify(args) => work::reverify::run(context, &args),
+        Command::Request(args) => operator::request::run(context, *args),
+        Command::Requests(args) => operator::request::list(context, &args),
+        Command::Approve(args) => operator::answer::approve(context, &args),
+        Command::Deny(args) => operator::answer::deny(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
         Command::Log(args) => evidence::log::run(context, &args),
         Command::Verify(args) => evidence::verify::run(context, &args),
@@ -433,6 +448,7 @@ fn dispatch(
         Command::Setup(args) => engines::setup::run(context, args),
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),
+        Command::Ladder(args) => engines::ladder::run(context, &args),
         Command::Validate(args) => engines::validate::run(context, args),
         Command::Exec(args) => Ok(work::exec::run(context, args, entrance)),
         Command::Doctor(args) => program::doctor::run(context, args),

@@ -17,6 +17,7 @@ use cto_core::values::json::{self, JsonError};
 use ed25519_dalek::SigningKey;
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::signers;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Home, way};
@@ -112,6 +113,8 @@ pub enum Choice {
 #[derive(Clone, Debug)]
 pub struct KeyStore {
     dir: PathBuf,
+    /// The state home.
+    root: PathBuf,
 }
 
 impl KeyStore {
@@ -122,6 +125,7 @@ impl KeyStore {
     /// The store of the state home at this path.
     pub fn below(root: &Path) -> Self {
         Self {
+            root: root.to_owned(),
             dir: root.join("keys"),
         }
     }
@@ -202,7 +206,8 @@ impl KeyStore {
         self.records()?
             .iter()
             .for_each(|record| trust.record(record));
-        Ok(trust)
+        // Where it cannot be believed nobody approves; who is about to use it says why.
+        Ok(trust.with_signers(signers::below(&self.root).unwrap_or_default()))
     }
 
     /// The one record whose id begins so.
@@ -461,7 +466,7 @@ pub fn public_of(secret: &SigningKey) -> Result<PublicKey, KeysError> {
 }
 
 /// A whole file under a name nobody has yet; false when somebody has.
-fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+pub fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let aside = write_aside(path, bytes)?;
     let placed = files::rename_new(&aside, path);
     if !matches!(placed, Ok(true)) {
@@ -470,7 +475,7 @@ fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     placed.and_then(|placed| sync_parent(path).map(|()| placed))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = write_aside(path, bytes)?;
     fs::rename(&aside, path).inspect_err(|_| drop(fs::remove_file(&aside)))?;
     sync_parent(path)
@@ -501,9 +506,7 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, KeyStore) {
         let dir = tempfile::tempdir().unwrap();
-        let store = KeyStore {
-            dir: dir.path().join("keys"),
-        };
+        let store = KeyStore::below(dir.path());
         (dir, store)
     }
 

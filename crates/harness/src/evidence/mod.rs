@@ -3,7 +3,7 @@
 //! - `mod.rs` the open bundle, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
 //!   engine left, packed
 //! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
-//!   and `sign/` who signs it
+//!   and `sign/` who signs it; `signers.rs` who may approve
 //!
 //! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
 //! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
@@ -14,6 +14,7 @@ pub mod host_names;
 pub mod keys;
 pub mod secrets;
 pub mod sign;
+pub mod signers;
 
 mod lock;
 mod scratch;

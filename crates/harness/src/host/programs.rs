@@ -76,6 +76,11 @@ pub fn git(env: &Env, home: &Home) -> Result<Program, NoProgram> {
         .clone()
 }
 
+/// What signs with the operator's own SSH key.
+pub fn ssh_keygen(env: &Env, home: &Home) -> Result<Program, NoProgram> {
+    search("ssh-keygen", env.get("PATH"), &around(env, Some(home)))
+}
+
 /// A program the operator named by its absolute path.
 pub fn operators(path: &Path, env: &Env, home: &Home) -> Result<Program, NoProgram> {
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use cto_core::gate::LaneFacts;
-use cto_core::gate::ladder;
+use cto_core::gate::ladder::{self, LaneKey};
 use cto_core::gate::opening::Opening;
 use cto_core::task::contract::Stage;
 use cto_core::values::maybe_known::MaybeKnown;
@@ -12,8 +12,8 @@ use cto_core::values::money::{MAX_PRICES, Prices, SpendLimit};
 
 use super::contract_of;
 use crate::host::failure::Failure;
-use crate::host::{Env, Home, OwnProgram};
-use crate::records;
+use crate::host::{self, Env, Home, OwnProgram};
+use crate::records::{self, Wanted};
 use crate::task::request::Request;
 
 /// What is known of a lane before any gate is asked.
@@ -30,24 +30,40 @@ pub struct Footing {
 pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Footing {
     let opening =
         records::gate::opening(&request.manifest, &request.gate, &request.lane, env, home);
-    let lane = match request.manifest.is_gated() && opening.is_open() {
-        true => MaybeKnown::Known(records::gather(
+    let is_gated = request.manifest.is_gated();
+    let mut lane = match is_gated {
+        true if opening.is_open() => MaybeKnown::Known(records::gather(
             &request.manifest,
             &request.lane,
             request.origin,
             env,
             home,
         )),
-        false => MaybeKnown::NotLookedAt,
+        // The default lane needs no record; from here on it needs a proof.
+        false if request.stage >= Stage::Four => MaybeKnown::Known(LaneFacts::nothing(host::now())),
+        true | false => MaybeKnown::NotLookedAt,
     };
-    let stage = match (&lane, request.stage_by_default) {
-        (MaybeKnown::Known(facts), true) => contract_of(request, own, &lane, env)
-            .valid()
-            .map_or(request.stage, |contract| {
-                ladder::default_stage(request.stage, &facts.proofs, &contract.lane)
-            }),
-        _ => request.stage,
-    };
+    let mut stage = request.stage;
+    if lane.known().is_some() {
+        let needed = match request.stage_by_default {
+            true => Stage::One.number(),
+            false => request.stage.number() - 1,
+        };
+        let document = contract_of(request, own, &lane, env);
+        if let (MaybeKnown::Known(facts), Some(contract)) = (&mut lane, document.valid()) {
+            let wanted = Wanted {
+                stage: needed,
+                lane: &LaneKey::of(&contract.lane),
+                by: request.origin,
+            };
+            if needed > 0 {
+                facts.proofs = records::proofs_for(&wanted, home);
+            }
+            if request.stage_by_default {
+                stage = ladder::default_stage(request.stage, &facts.proofs, &contract.lane);
+            }
+        }
+    }
     Footing {
         opening,
         lane,

@@ -38,13 +38,14 @@ use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
+use cto_core::gate::target::TargetFound;
 use cto_core::gate::{
     Answer, Binary, Credential, Endpoint, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Label, Lane,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -61,7 +62,7 @@ use crate::host::way::operator_file;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
-use crate::records;
+use crate::records::{self, targets};
 use crate::task::instructions::Texts;
 use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
@@ -278,6 +279,7 @@ pub fn plan(
         )),
         _ => None,
     };
+    let (refused, target) = (source_refused(request, home), target_of(request, env));
     loop {
         let input = GateInput {
             contract: &planned.contract,
@@ -287,6 +289,8 @@ pub fn plan(
             own_script: request.own_script,
             approval_answered,
             lane: planned.lane.clone(),
+            source_refused: refused.as_deref(),
+            target: &target,
             host: host.clone(),
             source: looked.clone(),
             model: answer.clone(),
@@ -331,6 +335,20 @@ pub fn plan(
             Next::LookAtHost | Next::LookAtSource | Next::LookAtModel => return planned,
         }
     }
+}
+
+/// Why the repository that was named must not be copied, before anything of it is looked at.
+fn source_refused(request: &Request, home: &Home) -> Option<String> {
+    request.source_refused.clone().or_else(|| {
+        let source = request.source.as_ref();
+        let source = source.filter(|_| request.label == Label::Case)?;
+        targets::is_no_target(&source.path, None, home).err()
+    })
+}
+
+fn target_of(request: &Request, env: &Env) -> TargetFound {
+    let named = request.target.as_deref();
+    targets::asked(&request.manifest, named, request.stage, env)
 }
 
 /// Makes the way to the model and sends one real request over it.

@@ -18,6 +18,7 @@ use super::{Planned, asked_of, confine, inputs};
 use crate::evidence::host_names::HostNames;
 use crate::host::places::Places;
 use crate::host::{Env, Home, programs};
+use crate::records::targets;
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git::{LookedAt, OperatorsExcludes, OwnOutput, SourceRepo};
@@ -167,12 +168,21 @@ pub fn look_at(
     if let Some(why) = first.and_then(|first| first.other_commit(&look)) {
         return unusable(why);
     }
+    if request.label == Label::Case
+        && let Err(why) = targets::is_no_target(&view.repo.top, Some(&view.repo.common_dir), home)
+    {
+        return unusable(why);
+    }
     planned.stand = Places::of(env, home).stand(&view.repo.top);
     if planned.stand == Stand::Instead(Unfit::System) {
         // What is ignored or hidden there would be seen as it is, beside its copy.
         let why =
             "it lies in the system, which every command in a jail may read; clone it elsewhere";
         return unusable(why.into());
+    }
+    if request.label == Label::Case {
+        // Its owner's path is of no use to a case, and tells where it lies.
+        planned.stand = Stand::Neutral;
     }
     let mut decided = None;
     if let ContractDocument::Valid(contract) = &mut planned.contract {

@@ -50,13 +50,27 @@ pub fn gather(
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
     facts.is_the_harness = !by.is_validator() && is_own(&facts.binary, home);
-    // Both look at many files, and neither at those of the other. Proofs that were not found are none.
-    let (proofs, packages) = workers::both(
-        || super::proofs(&manifest.id, home, by),
-        || packages_of(manifest, &facts.binary, facts.executable.known(), home),
-    );
-    (facts.packages, facts.proofs) = (packages, proofs.unwrap_or_default());
+    facts.packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
     facts
+}
+
+/// The same with every proof of the engine, whatever stage is meant.
+pub fn gather_with_proofs(
+    manifest: &Manifest,
+    asked: &LaneOptions,
+    by: Origin,
+    env: &Env,
+    home: &Home,
+) -> LaneFacts {
+    // Both look at many files, and neither at those of the other. Proofs that were not found are none.
+    let (proofs, facts) = workers::both(
+        || super::proofs(&manifest.id, home, by),
+        || gather(manifest, asked, by, env, home),
+    );
+    LaneFacts {
+        proofs: proofs.unwrap_or_default(),
+        ..facts
+    }
 }
 
 /// The same for a list of engines: packages count as what the record says, and no proof is looked for.
@@ -109,6 +123,7 @@ pub fn glance(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) 
             .and_then(|model| manifest.auth_bridge(&model.provider))
             .is_some_and(|bridge| env.get(&bridge.variable).is_some_and(|said| said == "1")),
         is_the_harness: false,
+        // Found for the stage that is meant, once the lane is known.
         proofs: Vec::new(),
         now: host::now(),
         model,

@@ -1,14 +1,16 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
 //! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
-//! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//! - `proofs.rs` proofs of stages, found in bundles, `proof_pointers.rs` where they were found before;
+//!   `identity.rs` a program asked who it is
+//! - `targets.rs` repositories that may be changed; `sources.rs` one that is copied
 //! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //! - `interpreter.rs` what runs it: beside its packages, then on PATH
 //! - `own_config.rs` what the agent was told already
 //! - `packages/` everything it was installed with, pinned and compared
 //!
-//! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
+//! A flag, then the variable, then `<state home>/records/<engine>/`, of a target `records/targets/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
 //! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
@@ -18,9 +20,12 @@ pub mod identity;
 pub mod interpreter;
 pub mod own_config;
 pub mod packages;
+pub mod sources;
+pub mod targets;
 
 mod gather;
 mod package;
+mod proof_pointers;
 mod proofs;
 mod together;
 
@@ -33,9 +38,11 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, gather, glance, look_at, program, protocol};
+pub use gather::{
+    base_url, credential_way, gather, gather_with_proofs, glance, look_at, program, protocol,
+};
 pub use package::{Installed, installed, package_version, packages_root};
-pub use proofs::proofs;
+pub use proofs::{Wanted, point_at, proofs, proofs_for};
 pub use together::Held;
 
 use crate::host::failure::Failure;

@@ -81,10 +81,8 @@ pub fn look_back(
     planned: &Planned,
     findings: &mut Vec<Finding>,
     seen: Option<SeenAgain>,
-) {
-    let (Some(seen), Some(mut copied)) = (seen, copied_repo(planned)) else {
-        return;
-    };
+) -> Option<CopiedRepo> {
+    let (seen, mut copied) = (seen?, copied_repo(planned)?);
     let SeenAgain {
         found: after,
         files,
@@ -116,6 +114,7 @@ pub fn look_back(
             detail: Some(chain(&error)),
         });
     }
+    Some(copied)
 }
 
 /// The engine's program, its interpreter and its packages, once it has ended: they must be what the gates saw.

@@ -41,6 +41,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::{PathRule, PathStanding, path_standing};
+use cto_core::values::verdict::Status;
 use cto_core::workspace::tree::Tree;
 
 use crate::evidence::clock::Clock;
@@ -51,6 +52,7 @@ use crate::host::toolchains::shelf;
 use crate::host::{Env, Home, OwnProgram, programs, workers};
 use crate::plan::engine_program::LookAgain;
 use crate::plan::{self, Planned};
+use crate::records;
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::checks::start::Before;
@@ -74,7 +76,8 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
-    run_asking(&Approvals::store(), home, env, request, cancel, progress)
+    let approvals = Approvals::store(home, request.request_id.as_ref());
+    run_asking(&approvals, home, env, request, cancel, progress)
 }
 
 /// The same with another source of approvals. No road leads around the seal.
@@ -135,13 +138,17 @@ pub fn run_asking(
     let mut findings = record::findings(&mut bundle, outcome, &stage);
     let goes = (!request.keep).then_some(work.as_path());
     let seen = afterwards::leave(&mut bundle, request, &planned, goes, (env, home));
-    afterwards::look_back(&mut bundle, request, &planned, &mut findings, seen);
+    let copied = afterwards::look_back(&mut bundle, request, &planned, &mut findings, seen);
+    owed.write_last(&mut bundle, copied.as_ref(), &mut findings);
 
     // Judge and seal.
     progress.step("seal", "evidence");
     let sealed = bundle
         .close(findings)
         .map_err(|error| open::unsealed(&run_id, &error))?;
+    if sealed.report.status == Status::Pass || request.proof.is_some() {
+        records::point_at(home, &run_id, request.origin);
+    }
     afterwards::settle_workspace(sealed.report.status, request, &planned, home, &work);
     progress.done();
     Ok(sealed)
@@ -192,7 +199,7 @@ fn perform(
         let execution = asked.execution(plan, work, &spent)?;
         record::plan(bundle, plan, execution.git_use()?)?;
         let answer = asked.approvals.answer(request.origin);
-        match approvals::settle(bundle, &plan.contract, answer)? {
+        match approvals::settle(bundle, &plan.contract, asked.home, answer)? {
             Settled::Denied => Ok(Vec::new()),
             Settled::MayRun => execute(bundle, request, &execution, progress),
         }

@@ -6,16 +6,18 @@ use std::path::Path;
 use cto_core::bundle;
 use cto_core::bundle::report::{Reliance, RelianceKind};
 use cto_core::gate::GateVerdict;
+use cto_core::gate::ladder::stage3::Stage3Proof;
 use cto_core::gate::ladder::{self, LaneKey, Stage1Proof, StageProof};
 use cto_core::proof::stage2::{self, Side};
 use cto_core::run::chain;
 use cto_core::run::event::{Event, Origin};
 use cto_core::task::contract::{Label, Stage};
-use cto_core::values::blocker::Code;
+use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::{Code, Finding};
 
 use crate::bundles::reader;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::host::failure::Failure;
+use crate::host::failure::{self, Failure};
 use crate::host::{Env, Home, OwnProgram};
 use crate::plan::Planned;
 use crate::run::execution::Stop;
@@ -70,6 +72,29 @@ impl<'a> Owed<'a> {
             Reached::Gates => write_ordered(bundle, self.request, planned),
             Reached::LateGate => Ok(()),
             Reached::End => write_stage2(bundle, self.request, self.baseline.as_ref()),
+        }
+    }
+
+    /// After the second look at a source: the proof of stage 3, where nothing speaks against it so far. What
+    /// it is worth says the verdict.
+    pub fn write_last(
+        &self,
+        bundle: &mut OpenBundle,
+        copied: Option<&CopiedRepo>,
+        findings: &mut Vec<Finding>,
+    ) {
+        let shown = copied.zip(bundle.contract.valid());
+        let shown = shown
+            .and_then(|(copied, contract)| Stage3Proof::of(contract, copied, &bundle.relies_on));
+        let counts = findings.is_empty() && self.request.again.is_none();
+        let Some(proof) = shown.filter(|_| counts) else {
+            return;
+        };
+        if let Err(error) = bundle.write_json(bundle::STAGE3_PROOF, &proof) {
+            findings.push(Finding {
+                code: Code::ArtifactWriteFailure,
+                detail: Some(failure::chain(&error)),
+            });
         }
     }
 }

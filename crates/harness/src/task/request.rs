@@ -29,7 +29,7 @@ use cto_core::task::again::REVERIFY;
 use cto_core::task::case_file::{CaseFile, ContractIssue};
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
-use cto_core::values::ids::EngineId;
+use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
 
@@ -68,6 +68,12 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Why the repository that was named must not be copied.
+    pub source_refused: Option<String>,
+    /// The request whose approval the run uses.
+    pub request_id: Option<RunId>,
+    /// The admission of the repository that may be changed, by its file.
+    pub target: Option<PathBuf>,
     /// Which of the operator's environments come along; none where nobody asked.
     pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
@@ -125,6 +131,9 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            source_refused: None,
+            request_id: None,
+            target: None,
             environments: None,
             toolchains: Vec::new(),
             variables: BTreeMap::new(),
@@ -299,6 +308,17 @@ impl Request {
     /// Copies a repository instead of the case's own files.
     pub fn copying(self, source: Option<SourceRequest>) -> Self {
         Self { source, ..self }
+    }
+
+    /// Runs the case on a copy of the repository that a record names, or says why not.
+    pub fn on_source(self, named: Result<SourceRequest, String>) -> Self {
+        match named {
+            Ok(source) => self.copying(Some(source)),
+            Err(why) => Self {
+                source_refused: Some(why),
+                ..self
+            },
+        }
     }
 
     /// Shows places of the host beside the programs that are found.

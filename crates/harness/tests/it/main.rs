@@ -12,6 +12,7 @@ mod engines;
 mod evidence;
 mod fixtures;
 mod jail;
+mod ladder;
 mod ordinary;
 mod program;
 mod tampering;

@@ -15,7 +15,7 @@ pub mod trust;
 
 pub use companions::{PROVENANCE, TEST_RESULT};
 pub use dsse::{Envelope, PAYLOAD_TYPE, pae};
-pub use key::{KeyError, PublicKey};
+pub use key::{KeyError, PublicKey, ssh_string};
 pub use statement::{Statement, Subject, Verdict, verdict};
 pub use trust::{KeyRecord, KeySource, KeyState, Trust};
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::key::{KeyError, PublicKey};
+use crate::bundle::approval::signers::Signers;
 use crate::values::digest::Digest;
 use crate::values::json::{self, JsonError};
 use crate::values::time::Utc;
@@ -96,7 +97,11 @@ pub struct Known {
 
 /// Every key whose standing is known. An empty one trusts nobody.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Trust(BTreeMap<Digest, Known>);
+pub struct Trust {
+    keys: BTreeMap<Digest, Known>,
+    /// Who may approve.
+    signers: Signers,
+}
 
 /// What a key's standing means for a bundle it signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,6 +113,15 @@ pub enum Standing<'a> {
 }
 
 impl Trust {
+    /// The same, with these who may approve.
+    pub fn with_signers(self, signers: Signers) -> Self {
+        Self { signers, ..self }
+    }
+
+    pub fn signers(&self) -> &Signers {
+        &self.signers
+    }
+
     /// A key the caller trusts by naming it.
     pub fn named(&mut self, key: &PublicKey, label: &str) {
         let known = Known {
@@ -134,29 +148,29 @@ impl Trust {
             KeyState::Rotated { .. } => 1,
             KeyState::Revoked { .. } => 2,
         };
-        match self.0.get(&id) {
+        match self.keys.get(&id) {
             Some(before) if rank(before) > rank(&known) => {}
-            _ => drop(self.0.insert(id, known)),
+            _ => drop(self.keys.insert(id, known)),
         }
     }
 
     /// Only what is known against keys: a caller who names keys replaces trust, never a revocation.
     pub fn only_revocations(mut self) -> Self {
-        self.0
+        self.keys
             .retain(|_, known| matches!(known.state, KeyState::Revoked { .. }));
         self
     }
 
     pub fn is_empty(&self) -> bool {
         !self
-            .0
+            .keys
             .values()
             .any(|known| !matches!(known.state, KeyState::Revoked { .. }))
     }
 
     /// Does a signature with this key, said to be of this time, count?
     pub fn standing(&self, key: Digest, signed_at: Utc) -> Standing<'_> {
-        match self.0.get(&key) {
+        match self.keys.get(&key) {
             None if self.is_empty() => Standing::Open(format!(
                 "signed by key {}, and no key is trusted here",
                 key.short()

@@ -11,7 +11,16 @@ use crate::values::text::is_dangerous;
 /// Most letters of a title.
 const MAX_TITLE: usize = 80;
 /// Names that mean something else where engines are named, the double of the validators among them.
-const RESERVED: [&str; 5] = [DEFAULT_ENGINE, REVERIFY, "none", "scripted-agent", "allow"];
+const RESERVED: [&str; 7] = [
+    DEFAULT_ENGINE,
+    REVERIFY,
+    "none",
+    "scripted-agent",
+    "allow",
+    // Records of repositories and of who may sign lie beside those of engines.
+    "targets",
+    "signers",
+];
 
 impl Manifest {
     /// Reads a manifest of the operator's own, which lies in a file of this name, beside these

@@ -1,8 +1,11 @@
 //! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests. `again.rs`: a
-//! patch that is judged again. `compared.rs`: the run of `fake` that stage 2 compares with.
+//! patch that is judged again. `approval.rs`: what a person said. `compared.rs`: the run of `fake` that stage 2 compares with. `stages.rs`: proofs of
+//! later stages.
 
 mod again;
+mod approval;
 mod compared;
+mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -260,6 +263,9 @@ impl Verifier<'_> {
             }
             Ok(record) if reliance.kind == RelianceKind::Approval && !record.approval_granted => {
                 self.problem(CHECK, &name, "grants nothing");
+            }
+            Ok(_) if reliance.kind == RelianceKind::Approval => {
+                self.approval_record(report, reliance);
             }
             Ok(_) => {}
         }

@@ -5,12 +5,13 @@
 use std::path::PathBuf;
 
 use cto_core::values::money;
+use serde::{Deserialize, Serialize};
 
 use crate::host::failure::Failure;
 use crate::records::examine;
 use crate::task::lane::{LaneOptions, MOST_TOKENS, SpendAsked};
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
 #[command(next_help_heading = "Gated engines")]
 pub struct RecordArgs {
     /// The engine's program: a path [env: CTO_HARNESS_<ENGINE>_BIN]

@@ -51,23 +51,60 @@ enum Verb {
     Check {
         /// The record [default: the one in the state home]
         file: Option<PathBuf>,
-        /// Whose record in the state home
-        #[arg(long)]
-        engine: Option<EngineId>,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Show the record in the state home, and those before it
     Show {
-        /// Whose record
-        #[arg(long)]
-        engine: EngineId,
+        #[command(flatten)]
+        whose: Whose,
     },
+}
+
+/// Whose record: a target admission belongs to a repository, every other one to an engine.
+#[derive(clap::Args)]
+struct Whose {
+    /// The engine the record is about
+    #[arg(long)]
+    engine: Option<EngineId>,
+    /// Target: the repository the record is about
+    #[arg(long, value_name = "DIR", conflicts_with = "engine")]
+    repo: Option<PathBuf>,
+}
+
+impl Whose {
+    fn named(&self) -> String {
+        let engine = self.engine.as_ref().map(ToString::to_string);
+        let repo = self.repo.as_ref().map(|dir| dir.display().to_string());
+        engine.or(repo).unwrap_or_default()
+    }
+
+    /// Where records of this kind lie for whom they are about.
+    fn store<T: Record>(&self, context: &Context) -> Result<RecordStore, Failure> {
+        match (T::KIND, &self.engine, &self.repo) {
+            (RecordKind::Target, None, Some(repo)) => {
+                Ok(RecordStore::of_repository(&context.home()?, repo))
+            }
+            (RecordKind::Target, _, _) => Err(Failure::usage(
+                "missing_argument",
+                "a target admission is about a repository, not about an engine",
+            )
+            .so("nothing was read or written")
+            .hint("name it with --repo DIR")),
+            (_, Some(engine), _) => store(context, engine),
+            (_, None, _) => Err(Failure::usage(
+                "missing_argument",
+                "say whose record: --engine ENGINE",
+            )
+            .so("nothing was read or written")),
+        }
+    }
 }
 
 #[derive(clap::Args)]
 struct NewArgs {
-    /// Whose record
-    #[arg(long)]
-    engine: EngineId,
+    #[command(flatten)]
+    whose: Whose,
     /// Begin with this record
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
@@ -98,8 +135,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 fn act<T: Record>(context: &Context, verb: Verb) -> Result<u8, Failure> {
     match verb {
         Verb::New(args) => new::<T>(context, &args),
-        Verb::Check { file, engine } => check::<T>(context, file, engine),
-        Verb::Show { engine } => show::<T>(context, &engine),
+        Verb::Check { file, whose } => check::<T>(context, file, &whose),
+        Verb::Show { whose } => show::<T>(context, &whose),
     }
 }
 
@@ -135,7 +172,7 @@ pub fn refused(kind: RecordKind, place: &str, issues: &[Issue]) -> Failure {
 }
 
 fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
-    let store = store(context, &args.engine)?;
+    let store = args.whose.store::<T>(context)?;
     let mut map = match &args.from {
         Some(file) => match cto_core::values::json::parse_strict(&read_file(file)?) {
             Ok(Value::Object(map)) => map,
@@ -151,21 +188,33 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
         None => Map::new(),
     };
     if T::FIELDS.iter().any(|field| field.name == "engine") {
-        map.insert("engine".into(), json!(args.engine));
+        map.insert("engine".into(), json!(args.whose.engine));
+    }
+    if let Some(repo) = &args.whose.repo {
+        map.insert("target_repository_path".into(), json!(real_path(repo)?));
     }
     if T::KIND == RecordKind::Executable {
         executable_facts(context, args, &mut map)?;
     }
     set_fields(T::FIELDS, &args.set, &mut map)?;
     stamp(T::FIELDS, &mut map);
-    let bytes = serde_json::to_vec(&map).map_err(|error| {
-        Failure::internal("unwritable_record", "the record cannot be written").because(&error)
-    })?;
-    let record: T = read_on(&bytes, host::now())
-        .map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
-    let bytes = cto_core::values::json::pretty(&record).map_err(|error| {
-        Failure::internal("unwritable_record", "the record cannot be written").because(&error)
-    })?;
+    let unwritable = |error: &dyn std::error::Error| {
+        Failure::internal("unwritable_record", "the record cannot be written").because(error)
+    };
+    if T::KIND == RecordKind::Target {
+        begin_with_skeleton(&mut map);
+    }
+    let bytes = serde_json::to_vec(&map).map_err(|error| unwritable(&error))?;
+    let record = match T::KIND == RecordKind::Target && TargetAdmission::is_not_admitted(&bytes) {
+        // It admits nothing, whatever it leaves open.
+        true => Value::Object(map),
+        false => {
+            let record: T = read_on(&bytes, host::now())
+                .map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
+            serde_json::to_value(&record).map_err(|error| unwritable(&error))?
+        }
+    };
+    let bytes = cto_core::values::json::pretty(&record).map_err(|error| unwritable(&error))?;
     let written = store.write(T::KIND, &bytes)?;
     let previous = written
         .previous
@@ -173,14 +222,14 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
         .map(|path| path.display().to_string());
     if context.output.json {
         context.output.document(&json!({
-            "schema_version": 1, "command": format!("admit {} new", T::KIND.as_str()), "engine": args.engine,
+            "schema_version": 1, "command": format!("admit {} new", T::KIND.as_str()), "engine": args.whose.engine,
             "path": written.path.display().to_string(), "previous": previous, "record": record,
         }))?;
         return Ok(0);
     }
     context
         .output
-        .line(&format!("{} for {}", T::KIND.title(), args.engine));
+        .line(&format!("{} for {}", T::KIND.title(), args.whose.named()));
     context
         .output
         .row("written", &written.path.display().to_string());
@@ -190,7 +239,36 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// A target admission that does not say otherwise admits nothing.
+fn begin_with_skeleton(map: &mut Map<String, Value>) {
+    let path = map.get("target_repository_path").and_then(Value::as_str);
+    let skeleton = TargetAdmission::skeleton(path.unwrap_or_default());
+    let status = map.get("admission_status").and_then(Value::as_str);
+    if status.is_none_or(|status| status == "not_admitted")
+        && let Value::Object(skeleton) = skeleton
+    {
+        for (name, value) in skeleton {
+            map.entry(name).or_insert(value);
+        }
+    }
+}
+
+/// A directory by its physical path.
+fn real_path(dir: &Path) -> Result<String, Failure> {
+    let bad = || {
+        Failure::usage("bad_path", "the repository cannot be found")
+            .at(dir.display().to_string())
+            .so("nothing was written")
+    };
+    let real = dir.canonicalize().map_err(|error| bad().because(&error))?;
+    let text = real.to_str().map(str::to_owned);
+    text.ok_or_else(|| bad().reason("its path is not text"))
+}
+
 fn issues_of<T: Record>(bytes: &[u8]) -> Vec<Issue> {
+    if T::KIND == RecordKind::Target && TargetAdmission::is_not_admitted(bytes) {
+        return Vec::new();
+    }
     read_on::<T>(bytes, host::now()).err().unwrap_or_default()
 }
 
@@ -201,13 +279,15 @@ fn executable_facts(
     map: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
     let report = args.build_report.as_deref().map(build_report).transpose()?;
-    let Some(bin) = &args.bin else { return Ok(()) };
+    let (Some(bin), Some(engine)) = (&args.bin, &args.whose.engine) else {
+        return Ok(());
+    };
     let word = args.identity.as_deref();
     let home = context.home()?;
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
-    let manifest = context.engine(args.engine.as_str())?;
+    let manifest = context.engine(engine.as_str())?;
     let bin = examine::named(bin);
     let admitted = examine::examine(&manifest, (&bin, word), &cancel, &context.env, &home)?;
     if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
@@ -313,18 +393,11 @@ fn stamp(fields: &[Field], map: &mut Map<String, Value>) {
 fn check<T: Record>(
     context: &Context,
     file: Option<PathBuf>,
-    engine: Option<EngineId>,
+    whose: &Whose,
 ) -> Result<u8, Failure> {
-    let path = match (file, engine) {
-        (Some(file), _) => file,
-        (None, Some(engine)) => store(context, &engine)?.path(T::KIND),
-        (None, None) => {
-            return Err(Failure::usage(
-                "missing_argument",
-                "say which record: a FILE, or --engine ENGINE",
-            )
-            .so("nothing was checked"));
-        }
+    let path = match file {
+        Some(file) => file,
+        None => whose.store::<T>(context)?.path(T::KIND),
     };
     let issues = issues_of::<T>(&read_file(&path)?);
     if context.output.json {
@@ -351,22 +424,32 @@ fn check<T: Record>(
     Ok(if issues.is_empty() { 0 } else { 1 })
 }
 
-fn show<T: Record>(context: &Context, engine: &EngineId) -> Result<u8, Failure> {
-    let store = store(context, engine)?;
+fn show<T: Record>(context: &Context, whose: &Whose) -> Result<u8, Failure> {
+    let (store, named) = (whose.store::<T>(context)?, whose.named());
     let path = store.path(T::KIND);
     if !path.exists() {
+        let flag = match whose.engine {
+            Some(_) => "--engine",
+            None => "--repo",
+        };
         return Err(Failure::usage(
             "no_record",
-            format!("there is no {} for {engine}", T::KIND.title()),
+            format!("there is no {} for {named}", T::KIND.title()),
         )
         .at(path.display().to_string())
         .hint(format!(
-            "`cto admit {} new --engine {engine}` writes one",
+            "`cto admit {} new {flag} {named}` writes one",
             T::KIND.as_str()
         )));
     }
-    let record: T = read(&read_file(&path)?)
-        .map_err(|issues| refused(T::KIND, &path.display().to_string(), &issues))?;
+    let bytes = read_file(&path)?;
+    let issues = issues_of::<T>(&bytes);
+    if !issues.is_empty() {
+        return Err(refused(T::KIND, &path.display().to_string(), &issues));
+    }
+    let record: Value = cto_core::values::json::read(&bytes).map_err(|error| {
+        Failure::internal("unreadable_record", "the record cannot be read").because(&error)
+    })?;
     let history = store.history(T::KIND).map_err(|error| {
         Failure::internal("unreadable_history", "earlier records cannot be listed").because(&error)
     })?;
@@ -376,7 +459,7 @@ fn show<T: Record>(context: &Context, engine: &EngineId) -> Result<u8, Failure> 
         .collect();
     if context.output.json {
         context.output.document(&json!({
-            "schema_version": 1, "command": format!("admit {} show", T::KIND.as_str()), "engine": engine,
+            "schema_version": 1, "command": format!("admit {} show", T::KIND.as_str()), "engine": whose.engine,
             "path": path.display().to_string(), "history": history, "record": record,
         }))?;
         return Ok(0);

@@ -44,7 +44,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         }
     };
     let home = context.home()?;
-    let answered = Approvals::store().answer(request.origin).is_some();
+    let approvals = Approvals::store(&home, request.request_id.as_ref());
+    let answered = approvals.answer(request.origin).is_some();
     let own = OwnProgram::find(&home)?;
     let footing = plan::footing(&request, &context.env, &home, &own);
     let request = plan::settled(&request, &footing)?;

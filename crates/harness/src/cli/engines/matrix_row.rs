@@ -40,8 +40,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let row = row.ok_or_else(|| {
         Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran")
     })?;
+    let home = context.home()?;
     let approvals = match row.approval {
-        None => Approvals::store(),
+        None => Approvals::store(&home, None),
         Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
             actor: VALIDATOR.into(),
         }),
@@ -49,7 +50,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             actor: VALIDATOR.into(),
         }),
     };
-    let home = context.home()?;
     if home.root.exists() || home.runs.exists() {
         return Err(
             Failure::usage("not_fresh", "a row runs in a state home of its own")

@@ -2,7 +2,7 @@
 //!
 //! - `list.rs` engines, `gate.rs` its open and close, `new.rs` and `check.rs` manifests of one's own ·
 //!   `setup.rs` setup · `admit.rs` admit · `eligibility.rs` eligibility
-//! - `validate.rs` validate · `matrix.rs` matrix · `matrix_row.rs` one row, a hidden command
+//! - `ladder.rs` ladder · `validate.rs` validate · `matrix.rs` matrix · `matrix_row.rs` one row, a hidden command
 //!
 //! Imported by `cli/mod.rs` alone.
 
@@ -10,6 +10,7 @@ pub mod admit;
 mod check;
 pub mod eligibility;
 mod gate;
+pub mod ladder;
 pub mod list;
 pub mod matrix;
 pub mod matrix_row;

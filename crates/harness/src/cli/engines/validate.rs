@@ -111,6 +111,7 @@ fn validated(
         case,
         cancel: &cancel,
         progress: progress.as_mut(),
+        closed: Default::default(),
     };
     (validator.run)(&mut bench)
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::evidence::keys::{self, Choice, KeyStore, KeysError};
 use crate::evidence::sign::{SignError, Signer};
+use crate::evidence::signers;
 use crate::host::failure::Failure;
 use crate::screen::output::{dim, tame};
 
@@ -32,6 +33,13 @@ enum Command {
         /// What to call it [default: the name of the file]
         #[arg(long)]
         label: Option<String>,
+    },
+    /// Let approvals count that this SSH key signs (an Ed25519 `.pub` file)
+    Approver {
+        /// Whose it is, as it stands in every approval
+        name: String,
+        /// The public key
+        file: PathBuf,
     },
     /// Sign with a new machine key from now on; what the old one signed still counts
     Rotate,
@@ -105,6 +113,7 @@ fn act(context: &Context, store: &KeyStore, command: Command) -> Result<u8, Fail
                 "its signatures count here from now on",
             )
         }
+        Command::Approver { name, file } => approver(context, &name, &file),
         Command::Rotate => {
             let (old, new) = store.rotate().map_err(|error| error.failure())?;
             let records: Vec<&KeyRecord> = [&new].into_iter().chain(old.as_ref()).collect();
@@ -128,6 +137,30 @@ fn act(context: &Context, store: &KeyStore, command: Command) -> Result<u8, Fail
         }
         Command::Use(args) => choose(context, store, args),
     }
+}
+
+/// Writes who may approve here.
+fn approver(context: &Context, name: &str, file: &Path) -> Result<u8, Failure> {
+    let bad = |why: String| {
+        Failure::usage("bad_approver", "this key cannot be let approve")
+            .at(file.display().to_string())
+            .reason(why)
+            .so("nothing was changed")
+    };
+    let bytes = crate::host::files::read_limited(file, 16 << 10).map_err(|e| bad(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("it is not text".into()))?;
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    let path = signers::add(&context.home()?, name, &words.join(" ")).map_err(bad)?;
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1, "command": "keys approver", "approver": name,
+            "path": path.display().to_string(),
+        }))?;
+        return Ok(0);
+    }
+    context.output.line(&format!("{name} may approve here"));
+    context.output.row("written", &path.display().to_string());
+    Ok(0)
 }
 
 fn signer(store: &KeyStore) -> Result<Signer, Failure> {

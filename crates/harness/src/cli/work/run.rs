@@ -8,9 +8,10 @@ use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::task::contract::LimitChanges;
-use cto_core::values::ids::EngineId;
+use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bundles::index;
@@ -18,10 +19,12 @@ use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
 use crate::cli::evidence::show;
+use crate::cli::operator;
 use crate::cli::work::run_all;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
 use crate::host::failure::Failure;
+use crate::records;
 use crate::run;
 use crate::run::recover;
 use crate::screen::output::dim;
@@ -47,12 +50,15 @@ pub struct Args {
     /// Keep the workspace of a run that does not pass
     #[arg(long)]
     keep: bool,
+    /// Run exactly what was requested and approved
+    #[arg(long, value_name = "ID", conflicts_with_all = ["names", "all"])]
+    request: Option<RunId>,
     #[command(flatten)]
     task: TaskArgs,
 }
 
 /// Who works on it; shared with `cto try`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
 pub struct LaneArgs {
     /// The engine that works on it
     #[arg(long, default_value = DEFAULT_ENGINE)]
@@ -85,11 +91,18 @@ pub struct LaneArgs {
 }
 
 /// What shapes the contract; shared with `cto contract`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
 pub struct TaskArgs {
     /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
+    /// Stage 3: the record of a repository of yours; the case is run on a copy of its last commit
+    #[arg(long, value_name = "FILE")]
+    source: Option<PathBuf>,
+    /// Stage 5: the admission of the repository that may be changed [env:
+    /// CTO_HARNESS_<ENGINE>_STAGE5_TARGET_ADMISSION_FILE]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    target: Option<PathBuf>,
     /// Look for cases in this directory instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
@@ -110,8 +123,48 @@ impl TaskArgs {
     }
 
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.choice(context)?
-            .request(case, &context.env, context.configured_limits())
+        let choice = self.choice(context)?;
+        let mut request = choice.request(case, &context.env, context.configured_limits())?;
+        self.check_stage(&request)?;
+        request.target.clone_from(&self.target);
+        Ok(match &self.source {
+            None => request,
+            Some(file) => request.on_source(records::sources::named(file)),
+        })
+    }
+
+    /// Names files as they are found from anywhere: a request is run again from another directory.
+    pub fn name_from_anywhere(&mut self) -> Result<(), Failure> {
+        let lane = &mut self.lane;
+        let named = [&mut self.source, &mut self.target, &mut self.cases];
+        let paths = named.into_iter().flatten().chain(&mut lane.toolchain);
+        for path in paths {
+            *path = absolute(path)?;
+        }
+        if let Some(script) = &mut lane.script
+            && Path::new(script).is_file()
+        {
+            *script = absolute(Path::new(script))?.display().to_string();
+        }
+        Ok(())
+    }
+
+    /// What belongs to one stage is refused at any other.
+    fn check_stage(&self, request: &Request) -> Result<(), Failure> {
+        let stage = request.stage.number();
+        let misplaced = [
+            ("--source", self.source.is_some(), stage == 3, 3),
+            ("--target", self.target.is_some(), stage >= 5, 5),
+        ];
+        match misplaced.iter().find(|(_, given, fits, _)| *given && !fits) {
+            None => Ok(()),
+            Some((flag, _, _, wanted)) => Err(Failure::usage(
+                "wrong_stage",
+                format!("{flag} belongs to stage {wanted}, and this run is at stage {stage}"),
+            )
+            .so("nothing ran")
+            .hint(format!("add --stage {wanted}, or leave {flag} out"))),
+        }
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
@@ -119,6 +172,14 @@ impl TaskArgs {
             .clone()
             .map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
     }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| {
+        Failure::usage("bad_path", "a path cannot be made absolute")
+            .at(path.display().to_string())
+            .because(&error)
+    })
 }
 
 impl LaneArgs {
@@ -178,6 +239,10 @@ fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
 
 /// Everything that was asked for, found and understood before anything runs.
 fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
+    if let Some(id) = &args.request {
+        let request = operator::request::recorded(context, id)?;
+        return Ok(vec![request.keeping_workspace(args.keep)]);
+    }
     if !args.all {
         return args
             .names

@@ -43,6 +43,20 @@ const REPOSITORIES: &str = "state/repositories";
 /// The state home itself, once it was used.
 const FURNITURE: [&str; 4] = ["state", "state/harness-runs", "state/open", "state/work"];
 
+/// A repository with these files in one commit.
+pub fn make_repository(git: &Program, at: &Path, committed: &[FixtureFile]) -> io::Result<()> {
+    let bare = at.with_extension("git");
+    on_disk::lay_out(at, committed, false)?;
+    let repo = HarnessRepo::init(git, &bare, ObjectFormat::default()).map_err(io::Error::other)?;
+    let edits = committed
+        .iter()
+        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
+    repo.import_baseline(edits)
+        .and_then(|baseline| repo.furnish(at, &baseline, &[]))
+        .map_err(io::Error::other)?;
+    files::remove_tree(&bare)
+}
+
 impl Place {
     pub fn make(root: PathBuf) -> io::Result<Self> {
         for dir in ["home", "cwd", "tmp", "nothing"] {
@@ -63,17 +77,8 @@ impl Place {
         committed: &[FixtureFile],
         dirt: &BTreeMap<String, String>,
     ) -> io::Result<()> {
-        let (source, bare) = (self.at("source"), self.at("source.git"));
-        on_disk::lay_out(&source, committed, false)?;
-        let repo =
-            HarnessRepo::init(git, &bare, ObjectFormat::default()).map_err(io::Error::other)?;
-        let edits = committed
-            .iter()
-            .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-        repo.import_baseline(edits)
-            .and_then(|baseline| repo.furnish(&source, &baseline, &[]))
-            .map_err(io::Error::other)?;
-        files::remove_tree(&bare)?;
+        let source = self.at("source");
+        make_repository(git, &source, committed)?;
         dirt.iter()
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }

@@ -3,12 +3,15 @@
 //!
 //! One table; the command line, its help and dispatch come from it.
 //!
-//! - this file: the table; `stage1.rs`, `stage2.rs`, `provider_adapter/` one validator each
+//! - this file: the table; `stage1.rs`, `stage2.rs`, `stage3.rs`, `provider_adapter/` one validator each
 
 mod provider_adapter;
 mod stage1;
 mod stage2;
+mod stage3;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cto_core::containment::Containment;
@@ -47,6 +50,11 @@ pub const VALIDATORS: &[Validator] = &[
         name: "stage2",
         what: "an engine fixes a copied fixture, compared with fake; every failure of the stage is closed",
         run: stage2::validate,
+    },
+    Validator {
+        name: "stage3",
+        what: "an engine works on a copy of a repository, which stays as it was and is no target",
+        run: stage3::validate,
     },
     Validator {
         name: "provider-adapter",
@@ -88,6 +96,16 @@ pub struct Bench<'a> {
     pub case: Case,
     pub cancel: &'a Cancel,
     pub progress: &'a mut dyn Progress,
+    /// Rows that a former stage ran already, as they ended.
+    pub closed: RefCell<BTreeMap<String, Closed>>,
+}
+
+/// How a row that must be closed ended.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    green: bool,
+    why: String,
+    report: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -121,6 +139,20 @@ impl Validation {
         }
     }
 
+    /// Takes in what a former stage showed. A check that both made holds where both did.
+    pub fn include(&mut self, former: Self) {
+        for check in former.checked {
+            match self.checked.iter_mut().find(|own| own.name == check.name) {
+                Some(own) => own.ok &= check.ok,
+                None => self.checked.push(check),
+            }
+        }
+        self.errors.extend(former.errors);
+        self.pass_reports.extend(former.pass_reports);
+        self.failure_reports.extend(former.failure_reports);
+        self.proof_paths.extend(former.proof_paths);
+    }
+
     /// Nothing checked is nothing proven.
     pub fn done(mut self) -> Self {
         self.ok = !self.checked.is_empty()
@@ -152,11 +184,31 @@ impl Bench<'_> {
         names: &[&str],
         validation: &mut Validation,
     ) -> Result<(), Failure> {
+        self.run_rows(names)?;
+        let closed = self.closed.borrow();
+        for name in names {
+            let row = closed.get(*name);
+            let green = row.is_some_and(|row| row.green);
+            validation.check(&closed_check(name), green, || {
+                row.map_or_else(|| "there is no such row".into(), |row| row.why.clone())
+            });
+            let report = row.and_then(|row| row.report.clone());
+            validation.failure_reports.extend(report);
+        }
+        Ok(())
+    }
+
+    /// Runs those of the rows that no former stage ran.
+    fn run_rows(&self, names: &[&str]) -> Result<(), Failure> {
         let Matrix { fixture, rows } = matrix::built_in()?;
+        let is_new = |name: &str| names.contains(&name) && !self.closed.borrow().contains_key(name);
         let rows = rows
             .into_iter()
-            .filter(|row| names.contains(&row.name.as_str()))
+            .filter(|row| is_new(&row.name))
             .collect::<Vec<_>>();
+        if rows.is_empty() {
+            return Ok(());
+        }
         let order = Order {
             fixture,
             rows,
@@ -166,29 +218,22 @@ impl Bench<'_> {
             keep: true,
         };
         let report = matrix::run(&order, &self.root, (self.env, self.home), &mut |_| {})?;
-        for name in names {
-            let row = report.rows.iter().find(|row| row.row == *name);
-            let green = row.is_some_and(|row| row.verdict == RowVerdict::Green);
-            validation.check(
-                &format!("{}_closed", name.replace('-', "_")),
-                green,
-                || match row {
-                    None => "there is no such row".into(),
-                    Some(row) => row
-                        .wrong()
-                        .map(|wrong| wrong.want.clone())
-                        .next()
-                        .or(row.reason.clone())
-                        .unwrap_or_default(),
-                },
-            );
-            validation.failure_reports.extend(
-                row.and_then(|row| row.bundle.as_ref())
-                    .map(|dir| format!("{dir}/report.json")),
-            );
+        for row in report.rows {
+            let wrong = row.wrong().map(|wrong| wrong.want.clone()).next();
+            let closed = Closed {
+                green: row.verdict == RowVerdict::Green,
+                why: wrong.or(row.reason.clone()).unwrap_or_default(),
+                report: row.bundle.as_ref().map(|dir| format!("{dir}/report.json")),
+            };
+            self.closed.borrow_mut().insert(row.row.to_string(), closed);
         }
         Ok(())
     }
+}
+
+/// What the check is called that a failure is closed.
+fn closed_check(row: &str) -> String {
+    format!("{}_closed", row.replace('-', "_"))
 }
 
 /// `report.json` of a bundle, as a path.
@@ -213,5 +258,15 @@ mod tests {
         validation.check("two", false, || "because".into());
         let done = validation.done();
         assert!(!done.ok && done.errors == ["two: because"]);
+        let mut later = Validation::default();
+        later.check("one", true, String::new);
+        later.check("two", true, String::new);
+        later.include(done);
+        let names: Vec<&str> = later.checked.iter().map(|had| had.name.as_str()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert!(
+            !later.done().ok,
+            "what a former stage did not show is not shown"
+        );
     }
 }

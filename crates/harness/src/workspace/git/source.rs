@@ -44,7 +44,7 @@ pub struct SourceRepo {
     /// The top of the work tree.
     pub top: PathBuf,
     pub(super) git_dir: PathBuf,
-    pub(super) common_dir: PathBuf,
+    pub common_dir: PathBuf,
     pub(super) head: String,
     pub(super) tree: String,
     pub(super) view: OwnersView,

@@ -56,6 +56,8 @@ const DOCUMENTS: &[Row<'_>] = &[
     (&["keys", "rotate"], 0, &["keys"]),
     (&["runs"], 0, &["runs", "total"]),
     (&["recover"], 0, &["recovered"]),
+    (&["ladder"], 0, &["engines"]),
+    (&["requests"], 0, &["requests"]),
     (
         &["contract"],
         0,
@@ -287,7 +289,8 @@ fn every_command_is_in_the_list() {
     let mut listed: BTreeSet<&str> = DOCUMENTS.iter().map(|(args, _, _)| args[0]).collect();
     // Need more than a line; and the jail alone prints what its command prints.
     listed.extend([
-        "try", "project", "apply", "reverify", "exec", "admit", "setup",
+        "try", "project", "apply", "reverify", "exec", "admit", "setup", "request", "approve",
+        "deny",
     ]);
     let tree = cto_harness::cli::command_tree();
     let shown = tree

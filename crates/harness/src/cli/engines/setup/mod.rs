@@ -218,7 +218,7 @@ impl Setup<'_> {
             ..LaneOptions::default()
         };
         let env = &self.context.env;
-        records::gather(self.manifest, &asked, Origin::Operator, env, self.home)
+        records::gather_with_proofs(self.manifest, &asked, Origin::Operator, env, self.home)
     }
 
     fn package(&self, program: &Path) -> Option<Installed> {

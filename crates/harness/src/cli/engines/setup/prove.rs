@@ -46,6 +46,7 @@ pub fn prove(
             case: cases::find(case, None)?,
             cancel: dialogue.cancel,
             progress: progress.as_mut(),
+            closed: Default::default(),
         };
         let proven = (validate::find(name)?.run)(&mut bench);
         dialogue.go_on(WRITTEN)?;

@@ -404,10 +404,10 @@ fn an_approval_is_about_this_contract() {
         json!({"contract_digest": contract, "approval_granted": true, "actor": "someone"});
     let asked = json!({"contract_digest": contract, "approval_granted": false});
     shelf.expect(
-        "approval",
+        "an approval without request and signature",
         &with("approval", &granted, None),
-        Standing::Good,
-        "",
+        Standing::Bad,
+        "without the request",
     );
     shelf.expect(
         "request",
@@ -438,8 +438,8 @@ fn an_approval_is_about_this_contract() {
     shelf.expect(
         "no record",
         &relying(&shelf, "A-1", "approval", &zeros),
-        Standing::Unknown,
-        "not in the bundle",
+        Standing::Bad,
+        "never used",
     );
     shelf.expect(
         "no shape",

@@ -152,7 +152,7 @@ fn reader_imports(source: &Source) -> Vec<String> {
 /// An answer that no operator gave may come from one place only.
 fn scripted_answers(source: &Source) -> Vec<String> {
     let may = [
-        "crates/harness/src/run/approvals.rs",
+        "crates/harness/src/run/approvals/mod.rs",
         "crates/harness/src/proof/matrix/",
         "crates/harness/src/cli/engines/matrix_row.rs",
     ];
@@ -161,7 +161,7 @@ fn scripted_answers(source: &Source) -> Vec<String> {
     let validates = !source.is_test()
         && !source.starts(&[
             "crates/core/",
-            "crates/harness/src/run/approvals.rs",
+            "crates/harness/src/run/approvals/mod.rs",
             "crates/harness/src/proof/",
         ])
         && source.product.contains("Origin::Validator");

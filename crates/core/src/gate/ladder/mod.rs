@@ -1,4 +1,8 @@
 //! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
+//! `stage3.rs`: the proof of a copied repository. `rungs.rs`: all of it as a person sees it.
+
+pub mod rungs;
+pub mod stage3;
 
 use std::collections::BTreeMap;
 
@@ -6,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle;
-use crate::bundle::report::Report;
+use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::containment::Containment;
+use crate::engine::manifest::DEFAULT_ENGINE;
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::task::contract::{Contract, Label, Lane, ModelPair, Stage};
@@ -49,7 +54,7 @@ impl LaneKey {
     }
 
     /// Which parts differ from the lane that is asked for, in words.
-    fn changed(&self, other: &Self) -> Vec<&'static str> {
+    pub fn changed(&self, other: &Self) -> Vec<&'static str> {
         // Asked again once a source was looked at; until then there is nothing to compare.
         // Where the lane has none, none was compared; a proof of before has none and proves nothing of one.
         let differs = |proven: Option<Digest>, now: Option<Digest>| now.is_some() && proven != now;
@@ -182,7 +187,7 @@ impl Stage1Proof {
             with_gate: Code::StageGateClosed,
             process_started: false,
             gate_precedes: GATE_PRECEDES.map(str::to_owned).to_vec(),
-            default_engine: crate::engine::manifest::DEFAULT_ENGINE.to_owned(),
+            default_engine: DEFAULT_ENGINE.to_owned(),
             allowed_mutation_scope: Stage::One.allowed_mutation_scope().to_owned(),
             runtime_default_activation: NeverActivated,
             core_promotion_status: CorePromotion::NotPromoted,
@@ -213,6 +218,7 @@ pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
         _ if !by_the_same || contract.lane.stage != report.stage => return None,
         Stage::One if proves_stage1(candidate, &lane) => bundle::STAGE1_PROOF,
         Stage::Two if proves_stage2(candidate) => bundle::STAGE2_COMPARISON,
+        Stage::Three if proves_stage3(candidate) => bundle::STAGE3_PROOF,
         _ => return None,
     };
     let sha256 = *candidate.artifacts.get(artifact)?;
@@ -246,19 +252,53 @@ fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
 /// A pass that is proven, with both artifacts of the stage.
 fn proves_stage2(candidate: &Candidate<'_>) -> bool {
     let report = candidate.report;
-    let control_red = report
-        .verification_control
-        .as_ref()
-        .is_some_and(|control| control.red == Some(true));
     // Bundles of before know no belief.
     let belief = report.belief.as_ref();
     let believed = belief.is_none_or(|belief| belief.word.proves_a_stage());
     let has = |name: &str| candidate.artifacts.contains_key(name);
-    report.status == Status::Pass
-        && control_red
+    passed_with_red_control(report)
         && believed
         && has(bundle::STAGE2_NO_TARGET)
         && has(bundle::STAGE2_COMPARISON)
+}
+
+/// A pass that is proven, on a copy of a repository that stayed as it was, standing on stage 2. What the
+/// artifact says was compared with `source.json` by whoever verified the bundle.
+fn proves_stage3(candidate: &Candidate<'_>) -> bool {
+    let report = candidate.report;
+    let believed = report.belief.as_ref();
+    passed_with_red_control(report)
+        && believed.is_some_and(|belief| belief.word.proves_a_stage())
+        && candidate.contract.source.is_some()
+        && candidate.artifacts.contains_key(bundle::STAGE3_PROOF)
+        && (is_default(&report.backend) || relied_on(&report.relies_on, 2).is_some())
+}
+
+/// `fake` needs no proof of stages 1 and 2.
+fn is_default(engine: &EngineId) -> bool {
+    engine.as_str() == DEFAULT_ENGINE
+}
+
+fn passed_with_red_control(report: &Report) -> bool {
+    let control = report.verification_control.as_ref();
+    report.status == Status::Pass && control.is_some_and(|control| control.red == Some(true))
+}
+
+/// The artifact that proves a stage, for every stage that has one.
+pub const PROVEN_BY: [(u8, &str); 3] = [
+    (1, bundle::STAGE1_PROOF),
+    (2, bundle::STAGE2_COMPARISON),
+    (3, bundle::STAGE3_PROOF),
+];
+
+/// The proof of a stage among what a run relied on.
+pub fn relied_on(relies_on: &[Reliance], stage: u8) -> Option<&Reliance> {
+    let (_, artifact) = PROVEN_BY.iter().find(|(number, _)| *number == stage)?;
+    let named = |on: &&Reliance| {
+        let id = on.id.split_once('/');
+        on.kind == RelianceKind::Proof && id.is_some_and(|(_, name)| name == *artifact)
+    };
+    relies_on.iter().find(named)
 }
 
 #[cfg(test)]

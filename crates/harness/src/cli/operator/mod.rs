@@ -1,0 +1,8 @@
+//! Commands of a person who is asked: what is requested, and what they say to it.
+//!
+//! - `request.rs` request, requests · `answer.rs` approve, deny
+//!
+//! Imported by `cli/mod.rs` alone.
+
+pub mod answer;
+pub mod request;

@@ -1,0 +1,251 @@
+//! `cto request`: passes every gate but the approval, looks, resolves the whole contract, and writes down what is
+//! asked for. It starts nothing. `cto requests` lists what was asked.
+
+use cto_core::bundle::approval::{Answer, Asking, ExecutionRequest};
+use cto_core::values::digest::Digest;
+use cto_core::values::hint::{Reader, hint};
+use cto_core::values::ids::RunId;
+use cto_core::values::json as strict;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::cli::work::run::TaskArgs;
+use crate::host::failure::Failure;
+use crate::host::{self, OwnProgram};
+use crate::plan;
+use crate::run::approvals::store::Store;
+use crate::screen::output::tame;
+use crate::screen::table::{Fit, Table};
+use crate::task::cases;
+use crate::task::request::Request;
+
+#[derive(clap::Args, Clone, Serialize, Deserialize)]
+pub struct Args {
+    /// A built-in case, or a path to a case directory
+    #[arg(value_name = "CASE", default_value = cases::DEFAULT_CASE)]
+    case: String,
+    /// What this work is called in the sentence of the approval [default: the name of the request]
+    #[arg(long, value_name = "ID")]
+    work_id: Option<String>,
+    #[command(flatten)]
+    task: TaskArgs,
+}
+
+impl Args {
+    /// The run that was asked for, as it would be asked for again.
+    pub fn again(&self, context: &Context, id: &RunId) -> Result<Request, Failure> {
+        let mut request = self.task.request(context, &self.case)?;
+        request.request_id = Some(id.clone());
+        Ok(request)
+    }
+}
+
+pub fn cannot_read(error: &dyn std::error::Error) -> Failure {
+    Failure::internal("store_unreadable", "the store of requests cannot be read")
+        .because(error)
+        .so("nothing ran")
+}
+
+/// A request of the store, with its bytes.
+pub fn find(store: &Store, id: &RunId) -> Result<(ExecutionRequest, Vec<u8>), Failure> {
+    let bytes = store.request(id).map_err(|error| cannot_read(&error))?;
+    let bytes = bytes.ok_or_else(|| {
+        Failure::usage("no_request", format!("there is no request {id}"))
+            .so("nothing was written")
+            .hint("`cto requests` lists them")
+    })?;
+    let request = strict::read(&bytes).map_err(|error| cannot_read(&error))?;
+    Ok((request, bytes))
+}
+
+/// The run that a request asks for, as it was asked for.
+pub fn recorded(context: &Context, id: &RunId) -> Result<Request, Failure> {
+    let home = context.home()?;
+    let store = Store::of(&home);
+    find(&store, id)?;
+    let asked: Option<Args> = store.asked_with(id).map_err(|error| cannot_read(&error))?;
+    let none = || {
+        cannot_read(&std::io::Error::other(
+            "what it was asked with is not there",
+        ))
+    };
+    asked.ok_or_else(none)?.again(context, id)
+}
+
+pub fn run(context: &Context, mut args: Args) -> Result<u8, Failure> {
+    args.task.name_from_anywhere()?;
+    if let Ok(dir) = std::path::Path::new(&args.case).canonicalize()
+        && dir.is_dir()
+    {
+        args.case = dir.display().to_string();
+    }
+    let request = args.task.request(context, &args.case)?;
+    let home = context.home()?;
+    home.create()?;
+    let own = OwnProgram::find(&home)?;
+    let footing = plan::footing(&request, &context.env, &home, &own);
+    let request = plan::settled(&request, &footing)?;
+    let place = (&context.env, &home);
+    let planned = plan::plan(&request, footing, true, place, &own, &mut |_| true);
+    let blocked: Vec<_> = planned.gates.blocked().collect();
+    let contract = planned.contract.valid().filter(|_| planned.plan.is_some());
+    let Some(contract) = contract else {
+        return Err(refused(&request, &blocked));
+    };
+    if !contract.approval_required {
+        return Err(
+            Failure::usage("no_approval_needed", "this contract needs no approval")
+                .so("nothing was written")
+                .hint("`cto run` starts it; from stage 4 on every contract needs one"),
+        );
+    }
+    let sealed = planned.contract.seal().map_err(|error| {
+        Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
+    })?;
+    let (store, now) = (Store::of(&home), host::now());
+    let request_id = named(&store, &request, now)?;
+    let work_id = args
+        .work_id
+        .clone()
+        .unwrap_or_else(|| request_id.to_string());
+    if !cto_core::records::is_name(&work_id) {
+        return Err(
+            Failure::usage("bad_work_id", "a work id is a plain name").so("nothing was written")
+        );
+    }
+    let asking = Asking {
+        request_id: request_id.clone(),
+        work_id: &work_id,
+        store_id: store.id().map_err(|error| cannot_write(&error))?,
+        at: now,
+    };
+    let digests = (sealed.contract_digest, sealed.task_digest);
+    let asked = ExecutionRequest::new(contract, digests, asking);
+    store
+        .put_request(&asked, &args)
+        .map_err(|error| cannot_write(&error))?;
+    answer(context, &asked)
+}
+
+fn cannot_write(error: &std::io::Error) -> Failure {
+    Failure::internal("store_unwritable", "the request cannot be kept")
+        .because(error)
+        .so("nothing was asked for")
+}
+
+/// A name that no request has yet.
+fn named(
+    store: &Store,
+    request: &Request,
+    now: cto_core::values::time::Utc,
+) -> Result<RunId, Failure> {
+    let taken = store.all().map_err(|error| cannot_read(&error))?;
+    for _ in 0..64 {
+        let suffix = host::random_name(4)?;
+        match RunId::new(now, &request.case.id, &suffix) {
+            Ok(id) if !taken.contains(&id) => return Ok(id),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Err(Failure::internal("no_name", "no name for the request is free").so("nothing was written"))
+}
+
+fn refused(request: &Request, blocked: &[&cto_core::gate::GateResult]) -> Failure {
+    let mut failure = Failure::blocked("not_requestable", "a gate before the approval is closed")
+        .so("nothing was written");
+    for gate in blocked {
+        let code = gate.code.map_or("", |code| code.as_str());
+        let detail = gate.detail.as_deref().unwrap_or(&gate.question);
+        failure = failure.reason(format!("{code}: {detail}"));
+    }
+    let first = blocked
+        .iter()
+        .find_map(|gate| Some((gate.code?, &gate.detail)));
+    match first {
+        None => failure,
+        Some((code, detail)) => {
+            let reader = Reader {
+                engine: &request.manifest.id,
+                is_try: false,
+            };
+            failure.hint(hint(code, detail.as_deref(), reader))
+        }
+    }
+}
+
+fn answer(context: &Context, asked: &ExecutionRequest) -> Result<u8, Failure> {
+    let next = context
+        .output
+        .command(&format!("approve {}", asked.request_id));
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1, "command": "request", "request": asked, "next": next,
+        }))?;
+        return Ok(0);
+    }
+    context
+        .output
+        .line(&format!("requested {}", asked.request_id));
+    context.output.row("sentence", &tame(&asked.sentence));
+    context.output.line(&format!("\nnext: {next}"));
+    Ok(0)
+}
+
+#[derive(clap::Args)]
+pub struct ListArgs {}
+
+/// What became of a request, as far as the store says.
+fn state(store: &Store, id: &RunId) -> &'static str {
+    if store.used(id).is_some() {
+        return "used";
+    }
+    let said = store.answer(id).ok().flatten();
+    let said = said.map(|kept| strict::read::<Answer>(kept.record.as_bytes()));
+    match said {
+        None => "requested",
+        Some(Ok(answer)) if !answer.approval_granted => "denied",
+        Some(Ok(answer)) if host::now() >= answer.expiry => "expired",
+        Some(Ok(_)) => "approved",
+        Some(Err(_)) => "unreadable",
+    }
+}
+
+pub fn list(context: &Context, _: &ListArgs) -> Result<u8, Failure> {
+    let home = context.home()?;
+    let store = Store::of(&home);
+    let mut rows = Vec::new();
+    for id in store.all().map_err(|error| cannot_read(&error))? {
+        if let Ok((request, bytes)) = find(&store, &id) {
+            rows.push((state(&store, &id), request, Digest::of(&bytes)));
+        }
+    }
+    if context.output.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(state, request, sha256)| {
+                json!({"request_id": request.request_id, "state": state, "work_id": request.work_id,
+                    "engine": request.engine, "stage": request.stage, "sha256": sha256})
+            })
+            .collect();
+        let document = json!({"schema_version": 1, "command": "requests", "requests": rows});
+        context.output.document(&document)?;
+        return Ok(0);
+    }
+    let mut table = Table::new(&[
+        ("request", Fit::Whole),
+        ("state", Fit::Whole),
+        ("engine", Fit::Whole),
+        ("title", Fit::Cut),
+    ]);
+    for (state, request, _) in &rows {
+        table.row(vec![
+            request.request_id.as_str().into(),
+            (*state).into(),
+            request.engine.as_str().into(),
+            tame(&request.title).as_str().into(),
+        ]);
+    }
+    context.output.table(&table);
+    Ok(0)
+}
