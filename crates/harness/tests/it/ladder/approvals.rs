@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use cto_testkit::{Answer, Bundle, Case, House};
+use cto_testkit::{Answer, Bundle, Case, Forged, House, sha256_hex};
 use serde_json::Value;
 
+use super::assert_forged;
 use crate::{assert_bad, house, verdict};
 use cto_core::verify::Standing;
 
@@ -136,6 +137,45 @@ fn an_approved_request_runs_once_and_anybody_can_check_who_said_so() {
         .status()
         .unwrap();
     assert!(accepted.success());
+
+    let record = format!("relied/approval-{id}.json");
+    let relied_anew = |forged: &Forged, bytes: &[u8]| {
+        forged.put(&record, bytes);
+        forged.edit_report(|report| {
+            let all = report["relies_on"].as_array_mut().unwrap();
+            let on = all.iter_mut().find(|on| on["kind"] == "approval").unwrap();
+            on["sha256"] = sha256_hex(bytes).into();
+        });
+    };
+    type Forgery<'a> = (&'a str, &'a dyn Fn(&Forged));
+    let rows: [Forgery<'_>; 5] = [
+        ("made over other bytes", &|forged| {
+            let text = bundle.text(&record).replace("\"me\"", "\"us\"");
+            relied_anew(forged, text.as_bytes());
+        }),
+        ("is missing although", &|forged| {
+            forged.remove(&format!("{record}.sig"));
+        }),
+        ("without the request", &|forged| {
+            forged.edit_report(|report| {
+                let all = report["relies_on"].as_array_mut().unwrap();
+                all.retain(|on| on["kind"] != "request");
+            });
+        }),
+        ("did not count when it was used", &|forged| {
+            forged.edit_event("approval.granted", |data| {
+                data["timestamp"] = "2031-01-01T00:00:00.000Z".into()
+            });
+        }),
+        ("not the approval that the chain tells of", &|forged| {
+            forged.edit_event("approval.granted", |data| data["actor"] = "us".into());
+        }),
+    ];
+    for (why, forge) in rows {
+        let forged = Forged::copy_of(&bundle);
+        forge(&forged);
+        assert_forged(&forged, why);
+    }
 
     let again = desk.run(&request);
     assert_eq!(again.codes(), ["approval_consumed"]);

@@ -7,8 +7,11 @@ mod targets;
 use std::fs;
 use std::path::Path;
 
-use cto_testkit::{Bundle, House, Repo, copy_dir};
+use cto_core::verify::Standing;
+use cto_testkit::{Bundle, Forged, House, Repo, copy_dir};
 use serde_json::{Value, json};
+
+use crate::verdict;
 
 pub const CASE: &str = "r1-string-slugify";
 
@@ -42,6 +45,14 @@ pub fn file(house: &House, name: &str, value: &Value) -> String {
     let path = house.root().join(name);
     fs::write(&path, serde_json::to_vec_pretty(value).unwrap()).unwrap();
     path.to_str().unwrap().to_owned()
+}
+
+/// A bundle that was changed and then digested and signed anew is bad, and this is why.
+pub fn assert_forged(forged: &Forged, why: &str) {
+    let found = verdict(&forged.reseal().bundle());
+    let said: Vec<&str> = found.problems.iter().map(|p| p.message.as_str()).collect();
+    assert_eq!(found.standing, Standing::Bad, "{why}: {said:?}");
+    assert!(said.join("\n").contains(why), "{why}: {said:?}");
 }
 
 pub fn run_at(house: &House, stage: &str, more: &[&str]) -> Bundle {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use cto_testkit::House;
+use cto_testkit::{Forged, House};
 use serde_json::{Value, json};
 
-use super::{CASE, repo_of_case, run_at, source_record};
+use super::{CASE, assert_forged, repo_of_case, run_at, source_record};
 use crate::{assert_bad, assert_good, house};
 
 fn rung(house: &House, stage: usize) -> Value {
@@ -53,6 +53,24 @@ fn a_case_on_a_copy_of_your_repository_proves_stage_three() {
         told.is_empty(),
         "it tells where the repository lies: {told:?}"
     );
+
+    for (field, value) in [
+        (
+            "source",
+            json!({"owner": "us", "ownership_evidence": "I made it", "class": "owned_local"}),
+        ),
+        ("source_head_after", json!("0000")),
+        (
+            "stands_on",
+            json!({"kind": "proof", "id": "x", "sha256": "0".repeat(64)}),
+        ),
+    ] {
+        let forged = Forged::copy_of(&bundle);
+        forged.edit("stage3-copied-repo-proof.json", |proof| {
+            proof[field] = value
+        });
+        assert_forged(&forged, "is not what the looks at the source show");
+    }
 
     assert_eq!(rung(&house, 3)["standing"], "proven");
     let proven = |house: &House| {

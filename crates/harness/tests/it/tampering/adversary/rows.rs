@@ -382,7 +382,7 @@ fn asked_since_rules_2() -> Vec<Row> {
         "a gate dropped", "gate approval was not asked", |f, s| gates(f, |g| g.retain(|g| g["gate"] != "approval"));
         "the last gate dropped", "gate model-answer was not asked", |f, s| gates(f, |g| drop(g.pop()));
         "all gates dropped", "not every gate let it", |f, s| gates(f, Vec::clear);
-        "a gate in the place of another", "gate approval was not asked", |f, s| gates(f, |g| g[14] = g[13].clone());
+        "a gate in the place of another", "gate approval was not asked", |f, s| gates(f, |g| g[15] = g[14].clone());
         "a gate twice", "twice or out of order", |f, s| gates(f, |g| { let again = g[14].clone(); g.push(again); });
         "a gate moved", "twice or out of order", |f, s| gates(f, |g| g.swap(3, 4));
         "a gate passed over", "not every gate let it", |f, s| gates(f, |g| g[14]["result"] = "not_seen".into());
