@@ -3,7 +3,7 @@
 //!
 //! - `work/` run, try, project, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
 //! - `operator/` request, approve, deny; `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
-//! - `parse.rs` words to a command; `args/` flags shared; `help.rs`; `old_names.rs` former names
+//! - `parse.rs` words to a command; `args/` flags shared; `configured.rs` what the config file says of them; `help.rs`; `old_names.rs` former names
 //!
 //! Imports every room. Imported by nobody but `main.rs`.
 
@@ -15,6 +15,7 @@ pub mod program;
 mod tasks;
 mod work;
 
+mod configured;
 mod help;
 mod old_names;
 mod parse;
@@ -28,7 +29,6 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
 use cto_core::engine::registry::Registry;
 use cto_core::operator::settings::{Layers, Source};
-use cto_core::task::contract::LimitChanges;
 
 use crate::doubles;
 use crate::evidence::keys::KeyStore;
@@ -240,38 +240,6 @@ impl Context {
             Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
             Err(_) => Ok(Trust::default()),
         }
-    }
-
-    /// Whole seconds of a setting that only the config file can give.
-    fn configured_seconds(&self, key: &str) -> Option<u32> {
-        self.config
-            .get(key)
-            .and_then(|given| given.value.parse().ok())
-    }
-
-    /// The limits of the config file.
-    fn configured_limits(&self) -> LimitChanges {
-        LimitChanges {
-            engine_wall_seconds: self.configured_seconds("timeout"),
-            engine_idle_seconds: self.configured_seconds("idle"),
-            ..LimitChanges::default()
-        }
-    }
-
-    /// The price file, when no flag names one.
-    fn configured_prices(&self) -> Result<Option<PathBuf>, Failure> {
-        self.config
-            .get("prices")
-            .map(|given| crate::host::settings::directory(&given.value, &self.env))
-            .transpose()
-    }
-
-    /// Where cases are looked for, when no flag says so.
-    fn configured_cases(&self) -> Result<Option<PathBuf>, Failure> {
-        self.config
-            .get("cases")
-            .map(|given| crate::host::settings::directory(&given.value, &self.env))
-            .transpose()
     }
 }
 

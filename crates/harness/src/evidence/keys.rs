@@ -485,11 +485,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let name = host::random_name(12).map_err(io::Error::other)?;
     let aside = path.with_extension(format!("{name}.tmp"));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&aside)?;
+    let mut new = OpenOptions::new();
+    let mut file = new.write(true).create_new(true).mode(0o600).open(&aside)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.inspect_err(|_| drop(fs::remove_file(&aside)))?;
     Ok(aside)

@@ -59,7 +59,7 @@ impl Interviewee {
                 .so("nothing was sent, and nothing was written")
         };
         let class = |way: &CredentialWay| {
-            super::class_of(way, env, home)
+            super::provider::class_of(way, env, home)
                 .map_err(|why| unusable("provider_auth_unavailable", why))
         };
         let credential = class(way)?;

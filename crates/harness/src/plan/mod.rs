@@ -55,11 +55,9 @@ use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::wire::calls::{CallRecord, Outcome};
 use cto_core::wire::endpoint;
 use cto_core::workspace::tree::{self, Tree};
-use cto_gateway::CredentialClass;
 
 use crate::evidence::clock::Before;
-use crate::host::way::operator_file;
-use crate::host::{Env, Home, OwnProgram, programs, toolchains};
+use crate::host::{Env, Home, OwnProgram, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records::{self, targets};
@@ -395,7 +393,7 @@ fn ask_the_model(
             "the credential cannot be had",
         );
     };
-    let class = |way: &CredentialWay| class_of(way, env, home);
+    let class = |way: &CredentialWay| provider::class_of(way, env, home);
     let credential = match class(way) {
         Ok(class) => class,
         Err(why) => return could_not(Code::ProviderAuthUnavailable, &why),
@@ -459,27 +457,6 @@ fn probed(call: &CallRecord, since: Instant) -> Before {
         took: since.elapsed(),
         detail: Some(call.outcome.as_str().to_owned()),
     }
-}
-
-/// Where a credential is read from, or why it is not: a file is looked at here too, because the gate asks about
-/// the endpoint's own and not about the proxy's.
-fn class_of(
-    way: &CredentialWay,
-    env: &Env,
-    home: &Home,
-) -> Result<Option<CredentialClass>, String> {
-    Ok(match way {
-        CredentialWay::None => None,
-        CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
-        CredentialWay::File(path) => {
-            operator_file::credential(Path::new(path))
-                .map_err(|problem| format!("the credential's file {problem}"))?;
-            Some(CredentialClass::File(path.into()))
-        }
-        CredentialWay::Command(words) => Some(CredentialClass::Command(
-            programs::to_start(words, env, home).map_err(|none| none.to_string())?,
-        )),
-    })
 }
 
 /// The program of an engine that is not this binary. What is missing of it is missing of the lane.

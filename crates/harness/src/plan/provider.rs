@@ -3,11 +3,13 @@
 //! worth nothing elsewhere.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
 use cto_core::records::ModelAdmission;
+use cto_core::records::credential::CredentialWay;
 use cto_core::task::contract::Limits;
 use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
@@ -21,6 +23,8 @@ use super::{Still, endpoint_way};
 use crate::evidence::secrets::Secrets;
 use crate::host::Env;
 use crate::host::failure::Failure;
+use crate::host::way::operator_file;
+use crate::host::{Home, programs};
 
 /// What records and operator say about the model, all of it already let through by its gates.
 pub struct Chosen<'a> {
@@ -231,6 +235,27 @@ fn timeouts(limits: &Limits, first_byte: Option<Duration>) -> Timeouts {
         connect: ordinary.connect.min(idle / 2),
         ..ordinary
     }
+}
+
+/// Where a credential is read from, or why it is not: a file is looked at here too, because the gate asks about
+/// the endpoint's own and not about the proxy's.
+pub fn class_of(
+    way: &CredentialWay,
+    env: &Env,
+    home: &Home,
+) -> Result<Option<CredentialClass>, String> {
+    Ok(match way {
+        CredentialWay::None => None,
+        CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
+        CredentialWay::File(path) => {
+            operator_file::credential(Path::new(path))
+                .map_err(|problem| format!("the credential's file {problem}"))?;
+            Some(CredentialClass::File(path.into()))
+        }
+        CredentialWay::Command(words) => Some(CredentialClass::Command(
+            programs::to_start(words, env, home).map_err(|none| none.to_string())?,
+        )),
+    })
 }
 
 #[cfg(test)]

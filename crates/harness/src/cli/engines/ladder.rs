@@ -17,7 +17,6 @@ use crate::records;
 use crate::screen::output::dim;
 use crate::screen::table::{Cell, Fit, Table};
 use crate::task::cases;
-use crate::task::engines;
 use crate::task::lane::LaneOptions;
 use crate::task::request::Request;
 
@@ -30,11 +29,13 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let asked = match &args.engine {
-        Some(engine) => vec![engines::find(engine)?],
-        None => engines::all()?
-            .into_iter()
-            .filter(|manifest| manifest.invocation.is_some())
-            .collect(),
+        Some(engine) => vec![context.engine(engine)?],
+        None => {
+            let all = context.engines()?.all().map(|(_, manifest)| manifest);
+            all.filter(|manifest| manifest.invocation.is_some())
+                .cloned()
+                .collect()
+        }
     };
     let home = context.home()?;
     let own = OwnProgram::find(&home)?;

@@ -157,7 +157,7 @@ fn a_record_falls_with_its_program_and_is_believed_like_every_other() {
     assert_eq!(at_terminal(&house, &[], &[])["result"], "pass");
     let listed = converse(house.command(&["engines"]), "").stdout;
     let line = without_styles(&listed);
-    let line = line.lines().find(|line| line.contains("codex")).unwrap();
+    let line = line.lines().find(|line| line.starts_with("codex")).unwrap();
     assert!(line.contains("open") && line.contains("record"), "{line}");
     program(&house, "codex 6.6.6");
     let bundle = typed(&house, &[], &[]);

@@ -82,7 +82,11 @@ fn a_lane_of_ones_own_is_closed_proven_demoted_and_verified_by_a_stranger() {
     let (refused, bundle_of_changed) = lab.run(&model, &[]);
     assert_eq!(refused.code, Some(3));
     let blockers = &bundle_of_changed.report()["blockers"];
-    assert_eq!(blockers[0]["code"], "stage_gate_closed", "{blockers}");
+    assert_eq!(blockers[0]["code"], "stage_not_proven", "{blockers}");
+    assert!(
+        blockers.to_string().contains("changed since: manifest"),
+        "{blockers}"
+    );
     let digest = |bundle: &cto_testkit::Bundle| {
         bundle.json("contract.json")["lane"]["manifest_sha256"].clone()
     };

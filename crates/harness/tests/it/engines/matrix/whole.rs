@@ -85,7 +85,10 @@ fn an_engine_that_cannot_be_run_proves_nothing() {
             "codex",
             "no program of codex is admitted here; `cto setup codex` admits one, --bin FILE names one for this command",
         ),
-        ("case", "this version knows case but cannot run it"),
+        (
+            "case",
+            "the manifest of case has no [invocation.tools], so no scripted model speaks for it",
+        ),
     ] {
         let answer = house.cto(&["matrix", "--engine", engine, "--json", "--junit", &junit]);
         let report = parsed(&answer.stdout);
