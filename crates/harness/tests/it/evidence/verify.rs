@@ -133,13 +133,13 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 8);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 9);
     assert_eq!(bundle.report()["report_renderer"], 8);
     let answer = house.cto(&["verify"]);
     assert!(
         answer
             .stdout
-            .contains("re-derived from the evidence by rules 8"),
+            .contains("re-derived from the evidence by rules 9"),
         "{answer:?}"
     );
     // Without a number: the bundles of before there were numbers.
