@@ -357,37 +357,4 @@ mod tests {
         }
         assert!(EventType::EngineResult.is_engine() && !EventType::RunStarted.is_engine());
     }
-
-    #[test]
-    fn a_killed_process_never_succeeded() {
-        assert!(ProcessEnd::Exited { code: 0 }.succeeded());
-        for end in [
-            ProcessEnd::Exited { code: 1 },
-            ProcessEnd::Signalled { signal: 9 },
-            ProcessEnd::TimedOut {
-                limit: TimeLimit::Wall,
-            },
-            ProcessEnd::MemoryLimit {
-                measured_by: MemoryMeter::Sampled,
-            },
-            ProcessEnd::Cancelled,
-            ProcessEnd::Lost,
-        ] {
-            assert!(!end.succeeded() && !end.is_in_order(), "{end:?}");
-        }
-    }
-
-    #[test]
-    fn a_dismissed_process_did_not_exit_and_its_end_is_in_order_only_after_an_answer() {
-        let end = |because| ProcessEnd::Dismissed { because };
-        let (answered, unread) = (end(Dismissal::Answered), end(Dismissal::Unread));
-        assert!(answered.is_in_order() && !unread.is_in_order());
-        for end in [answered, unread] {
-            assert!(!end.succeeded() && end.exit_code().is_none(), "{end:?}");
-        }
-        assert_eq!(
-            serde_json::to_value(answered).unwrap(),
-            serde_json::json!({"kind": "dismissed", "because": "answered"})
-        );
-    }
 }

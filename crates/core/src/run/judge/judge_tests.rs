@@ -14,9 +14,6 @@ use crate::task::contract::tests::sample;
 use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
 
-#[path = "rules9_tests.rs"]
-mod rules9;
-
 pub(super) const COMMAND: &str = "python3 -m unittest -v";
 
 pub(super) fn check(kind: CheckKind, command: &str, end: ProcessEnd) -> Check {
