@@ -190,7 +190,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     old.put("report.md", format!("{before}## {after}").as_bytes());
     old.edit_report(|report| report["report_renderer"] = 2.into())
         .edit("gates.json", |gates| {
-            drop(gates["gates"].as_array_mut().unwrap().remove(14));
+            drop(gates["gates"].as_array_mut().unwrap().remove(15));
         })
         .reseal();
     let found = crate::verdict(&old.bundle());
