@@ -213,7 +213,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("judged by rules 1000; this cto knows rules 1 to 8"),
+            .contains("judged by rules 1000; this cto knows rules 1 to 9"),
         "{answer:?}"
     );
     newer.put("patch.diff", b"").reseal();
