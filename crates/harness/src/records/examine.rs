@@ -45,27 +45,39 @@ impl Examined {
     /// The same as fields of an executable admission.
     pub fn fields(&self) -> Map<String, Value> {
         let mut map = Map::new();
-        let mut put = |name: &str, value: Value| drop(map.insert(name.to_owned(), value));
-        put("path", json!(self.path));
-        put("sha256", json!(self.sha256));
-        put("identity_output", json!(self.identity));
-        put("version", json!(self.version));
+        put(&mut map, "path", json!(self.path));
+        put(&mut map, "sha256", json!(self.sha256));
+        put(&mut map, "identity_output", json!(self.identity));
+        put(&mut map, "version", json!(self.version));
         if let Some(version) = &self.package_version {
-            put("package_version", json!(version));
+            put(&mut map, "package_version", json!(version));
         }
         if let Some(own) = &self.interpreter {
-            put("interpreter", json!(own.name));
-            put("interpreter_path", json!(own.path));
-            put("interpreter_sha256", json!(own.sha256));
-            if !own.version.is_empty() {
-                put("interpreter_version", json!(own.version));
-            }
+            map.extend(own.fields());
         }
         if let Some(sha256) = &self.packages_sha256 {
-            put("packages_sha256", json!(sha256));
+            put(&mut map, "packages_sha256", json!(sha256));
         }
         map
     }
+}
+
+impl Interpreter {
+    /// The same as fields of an executable admission.
+    pub fn fields(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        put(&mut map, "interpreter", json!(self.name));
+        put(&mut map, "interpreter_path", json!(self.path));
+        put(&mut map, "interpreter_sha256", json!(self.sha256));
+        if !self.version.is_empty() {
+            put(&mut map, "interpreter_version", json!(self.version));
+        }
+        map
+    }
+}
+
+fn put(map: &mut Map<String, Value>, name: &str, value: Value) {
+    map.insert(name.to_owned(), value);
 }
 
 pub fn not_admitted(why: &str) -> Failure {
@@ -129,6 +141,20 @@ pub fn examine(
         packages_sha256,
         is_temporary,
     })
+}
+
+/// What runs a program, asked for its version; none where its manifest knows of nothing that does.
+pub fn interpreter_of(
+    manifest: &Manifest,
+    program: &Path,
+    cancel: &Cancel,
+    env: &Env,
+    home: &Home,
+) -> Result<Option<Interpreter>, Failure> {
+    let found = written_for(manifest, program)
+        .map(|name| asked(&name, (manifest, program), cancel, env, home))
+        .transpose()?;
+    Ok(found.map(|(own, _)| own))
 }
 
 /// What it says about itself, where that names it. One that says nothing at all is what its package is

@@ -157,6 +157,12 @@ impl Lane {
         if let Some(packages) = tried.packages {
             executable["packages_sha256"] = json!(packages);
         }
+        let (manifest, program) = (making.manifest, &tried.path);
+        let interpreter =
+            examine::interpreter_of(manifest, program, making.cancel, making.env, &home)?;
+        if let (Some(own), Some(map)) = (interpreter, executable.as_object_mut()) {
+            map.extend(own.fields());
+        }
         for (name, record) in [
             ("decision", lane_records::decision()),
             ("model", lane_records::model()),
