@@ -82,6 +82,7 @@ impl World {
             answered: false,
             host: host(),
             source: MaybeKnown::NotLookedAt,
+            disposable: MaybeKnown::NotLookedAt,
             model: MaybeKnown::NotLookedAt,
             confinement: Decision {
                 policy: Containment::Strict,

@@ -7,6 +7,7 @@ use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
 use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{MutationMode, Stage};
+use crate::task::source::branch_policy::{BranchPolicy, Moves};
 use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
@@ -41,6 +42,35 @@ pub fn started() -> Event {
         rules: Rules::NEWEST.number(),
         reverifies: None,
         checks_differ: None,
+    })
+}
+
+/// The start of a run in a disposable repository.
+fn in_disposable() -> Event {
+    let Event::RunStarted(started) = started() else {
+        unreachable!("it is one");
+    };
+    Event::RunStarted(RunStarted {
+        stage: Stage::Four,
+        ..started
+    })
+}
+
+fn policy_recorded() -> Event {
+    Event::BranchPolicyRecorded(BranchPolicyRecorded {
+        policy: BranchPolicy::disposable(),
+        base_commit: "b".into(),
+        history: 1,
+    })
+}
+
+fn branches_checked() -> Event {
+    Event::BranchPolicyChecked(BranchPolicyChecked {
+        moves: Moves::default(),
+        result_commit: "c".into(),
+        result_parent: "b".into(),
+        repository_dir: "home:work/r".into(),
+        disposal_or_retention: Disposal::Disposed,
     })
 }
 
@@ -225,6 +255,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
     vec![
         ("started", started()),
         ("again", Event::RunStarted(started_again())),
+        ("disposable", in_disposable()),
         ("contract", contracted(vec![])),
         ("contract!", contracted(vec![Code::DirtyStartingTree])),
         ("plan", planned(false)),
@@ -233,6 +264,8 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("asked", Event::ApprovalRequested(approval())),
         ("granted", Event::ApprovalGranted(approval())),
         ("denied", Event::ApprovalDenied(approval())),
+        ("policy", policy_recorded()),
+        ("branches", branches_checked()),
         ("engine", engine_started()),
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
@@ -279,9 +312,10 @@ fn alphabet() -> Vec<(&'static str, Event)> {
 
 /// The legal pairs, written down a second time and independently of `step`: for each state, what
 /// may follow.
-fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'static str> {
+fn legal(state: State, flags: (bool, bool, bool)) -> Vec<&'static str> {
+    let (approval_required, judges_again, disposable) = flags;
     let mut names: Vec<&str> = match state {
-        State::Fresh => vec!["started", "again", "outcome"],
+        State::Fresh => vec!["started", "again", "disposable", "outcome"],
         State::Started => vec!["contract", "contract!"],
         State::Contracted => vec!["gate", "unverified!", "plan", "plan?", "gone"],
         State::ContractBlocked => vec!["gate", "unverified!", "completed", "gone"],
@@ -291,9 +325,11 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         }
         State::Planned if judges_again => vec!["plan", "plan?", "gate", "patch", "gone"],
         State::Planned if approval_required => vec!["plan", "plan?", "gate", "asked", "gone"],
+        State::Planned if disposable => vec!["plan", "plan?", "gate", "asked", "gone"],
         State::Planned => vec!["plan", "plan?", "gate", "asked", "engine", "gone"],
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
-        State::Approved => vec!["gate", "engine", "gone"],
+        State::Approved if disposable => vec!["gate", "policy", "gone"],
+        State::Approved | State::PolicyRecorded => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
         State::EngineRunning => {
             let names =
@@ -303,7 +339,8 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],
-        State::Verified => vec!["completed", "gone"],
+        State::Verified if disposable => vec!["branches"],
+        State::Verified | State::PolicyChecked => vec!["completed", "gone"],
         State::Settling => vec!["landing", "completed", "gone"],
         State::Completed => return Vec::new(),
     };
@@ -324,38 +361,40 @@ fn every_pair_of_state_and_event() {
         Planned,
         ApprovalAsked,
         Approved,
+        PolicyRecorded,
         Denied,
         EngineRunning,
         EngineEnded,
         Captured,
         DiffChecked,
         Verified,
+        PolicyChecked,
         Settling,
         Completed,
     ];
     let mut pairs = 0;
     for state in states {
-        for (approval_required, judges_again) in
-            [(false, false), (false, true), (true, false), (true, true)]
-        {
+        for flags in (0..8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)) {
+            let (approval_required, judges_again, disposable) = flags;
             for (name, event) in alphabet() {
                 let got = Machine {
                     state,
                     approval_required,
                     judges_again,
+                    disposable,
                 }
                 .step(&event)
                 .is_ok();
                 assert_eq!(
                     got,
-                    legal(state, approval_required, judges_again).contains(&name),
-                    "{state:?} (approval {approval_required}, again {judges_again}) + {name}"
+                    legal(state, flags).contains(&name),
+                    "{state:?} (approval, again, disposable: {flags:?}) + {name}"
                 );
                 pairs += 1;
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 33);
+    assert_eq!(pairs, 18 * 8 * 36);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
@@ -412,6 +451,21 @@ fn the_legal_paths_of_the_evidence_interface() {
             "asked",
             "granted",
             "gate",
+            "completed",
+        ],
+        &[
+            "disposable",
+            "contract",
+            "plan?",
+            "asked",
+            "granted",
+            "policy",
+            "engine",
+            "ended",
+            "patch",
+            "diff",
+            "verified",
+            "branches",
             "completed",
         ],
         &["started", "contract", "plan", "engine", "abort"],

@@ -1,7 +1,8 @@
 //! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
 //!
-//! - `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended
+//! - `branches.rs` the branches of a disposable repository; `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended
 
+mod branches;
 mod permission;
 mod process_end;
 mod said;
@@ -30,6 +31,7 @@ use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
 
+pub use branches::{BranchPolicyChecked, BranchPolicyRecorded, Disposal};
 pub use permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
 pub use process_end::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 pub use said::{
@@ -64,6 +66,7 @@ events! {
     ApprovalRequested "approval.requested" Approval;
     ApprovalGranted "approval.granted" Approval;
     ApprovalDenied "approval.denied" Approval;
+    BranchPolicyRecorded "branch.policy.recorded" BranchPolicyRecorded;
     EngineStarted "engine.started" EngineStarted;
     EngineMessage "engine.message" EngineText;
     EnginePlan "engine.plan" EngineText;
@@ -80,6 +83,7 @@ events! {
     PatchApplied "patch.applied" PatchApplied;
     GitDiffChecked "git.diff.checked" DiffChecked;
     VerificationCompleted "verification.completed" Box<VerificationCompleted>;
+    BranchPolicyChecked "branch.policy.checked" BranchPolicyChecked;
     OperatorOutcomeRecorded "operator.outcome.recorded" OperatorOutcome;
     LandingUpdated "landing.updated" LandingUpdated;
     RunCompleted "run.completed" RunCompleted;
@@ -351,7 +355,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 26);
+        assert_eq!(EventType::ALL.len(), 28);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
