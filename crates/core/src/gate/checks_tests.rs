@@ -66,6 +66,7 @@ struct World {
     answered: bool,
     host: MaybeKnown<HostFacts>,
     source: MaybeKnown<Looked>,
+    disposable: MaybeKnown<Result<(), String>>,
     model: MaybeKnown<Answer>,
     confinement: Decision,
 }
@@ -130,6 +131,7 @@ impl World {
             lane: MaybeKnown::NotLookedAt,
             host: self.host.clone(),
             source: self.source.clone(),
+            disposable: self.disposable.clone(),
             model: self.model.clone(),
             environments: &[],
             source_files: None,
@@ -148,10 +150,24 @@ impl World {
                 .collect(),
             Next::LookAtHost => vec!["look-at-host"],
             Next::LookAtSource => vec!["look-at-source"],
+            Next::MakeHistory => vec!["make-history"],
             Next::LookAtModel => vec!["look-at-model"],
             Next::Ready(..) => Vec::new(),
         }
     }
+}
+
+#[test]
+fn a_disposable_repository_is_made_after_the_host_was_looked_at() {
+    use crate::task::source::branch_policy::BranchPolicy;
+    let mut world = World::contract(|c| c.branch_policy = Some(BranchPolicy::disposable()));
+    assert_eq!(world.codes(), ["make-history"]);
+    world.disposable = MaybeKnown::Known(Err("no git".into()));
+    assert_eq!(world.codes(), ["provider_unavailable"]);
+    world.disposable = MaybeKnown::Known(Ok(()));
+    assert_eq!(world.codes(), [] as [&str; 0]);
+    world.host = MaybeKnown::NotLookedAt;
+    assert_eq!(world.codes(), ["look-at-host"]);
 }
 
 fn dirty(look: &mut SourceLook) {
