@@ -238,7 +238,8 @@ impl Context {
     fn trust(&self) -> Result<Trust, Failure> {
         match self.home() {
             Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
-            Err(_) => Ok(Trust::default()),
+            Err(failure) if failure.code == "no_state_home" => Ok(Trust::default()),
+            Err(failure) => Err(failure),
         }
     }
 }

@@ -158,6 +158,8 @@ pub struct Opening {
     pub sealed_contract: SealedContract,
     /// What the engine is told beside the task, where the contract names it.
     pub instructions: Option<Vec<u8>>,
+    /// The manifest of an engine of the operator's own.
+    pub engine_manifest: Option<Vec<u8>>,
     pub secrets: Secrets,
     /// Whose key signs at the end.
     pub keys: KeyStore,
@@ -174,6 +176,7 @@ impl OpenBundle {
         allocate(&reserve).map_err(failed)?;
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
         let instructions = opening.instructions.take();
+        let engine_manifest = opening.engine_manifest.take();
         let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
         // The clock of the file system decides freshness, so the run starts when its lock says so.
         bundle.identity.started_at = bundle
@@ -184,6 +187,9 @@ impl OpenBundle {
         // Before the contract that names them: whoever finds the one finds the other.
         if let Some(instructions) = instructions {
             bundle.write(bundle::INSTRUCTIONS, &instructions)?;
+        }
+        if let Some(manifest) = engine_manifest {
+            bundle.write(bundle::ENGINE_MANIFEST, &manifest)?;
         }
         bundle.write(bundle::CONTRACT, &bytes)?;
         Ok(bundle)

@@ -167,6 +167,7 @@ fn close(
         sealed_contract,
         // They lie there already.
         instructions: None,
+        engine_manifest: None,
         secrets,
         keys: KeyStore::of(home),
     };
