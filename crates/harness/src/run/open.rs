@@ -1,5 +1,6 @@
 //! Opening: a run gets its name, its directory and everything its evidence must know beforehand.
 
+use cto_core::bundle;
 use cto_core::bundle::report::RunIdentity;
 use cto_core::gate::LaneFacts;
 use cto_core::values::ids::RunId;
@@ -49,8 +50,8 @@ pub fn open(
         .provider
         .iter()
         .for_each(|provider| provider.add_to(&mut secrets));
-    let instructions = instructions(request, &secrets)?;
-    let engine_manifest = engine_manifest(request, &secrets)?;
+    let told = instructions(request, &secrets)?.map(|told| (bundle::INSTRUCTIONS, told));
+    let own = engine_manifest(request, &secrets)?.map(|own| (bundle::ENGINE_MANIFEST, own));
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| {
         RunId::new(started_at, &request.case.id, suffix).ok()
@@ -71,8 +72,7 @@ pub fn open(
         identity,
         contract,
         sealed_contract,
-        instructions,
-        engine_manifest,
+        beside: told.into_iter().chain(own).collect(),
         secrets,
         keys,
     };

@@ -166,8 +166,7 @@ fn close(
         contract,
         sealed_contract,
         // They lie there already.
-        instructions: None,
-        engine_manifest: None,
+        beside: Vec::new(),
         secrets,
         keys: KeyStore::of(home),
     };
