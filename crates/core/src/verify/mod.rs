@@ -101,11 +101,12 @@ pub fn is_expected(name: &str, listed: Option<&BTreeMap<String, Digest>>) -> boo
     name == bundle::SUMS || bundle::SIGNED.contains(&name) || listed()
 }
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     bundle::STAGE1_PROOF,
     bundle::STAGE2_NO_TARGET,
     bundle::STAGE2_COMPARISON,
     bundle::STAGE3_PROOF,
+    bundle::STAGE5_PROOF,
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -341,6 +342,7 @@ impl Verifier<'_> {
         self.compared(rules, documents);
         self.stage_proofs(documents);
         self.approved(documents, &folded);
+        self.settled(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cto_core::bundle;
-use cto_core::bundle::report::{Claimed, Reliance, RunIdentity};
+use cto_core::bundle::report::{Claimed, Continues, Reliance, RunIdentity};
 use cto_core::containment::ProcessReport;
 use cto_core::gate::GateReport;
 use cto_core::gate::eligibility;
@@ -99,6 +99,8 @@ pub struct OpenBundle {
     pub gates: GateReport,
     /// What this run relies on.
     pub relies_on: Vec<Reliance>,
+    /// Only of a settlement: the bundle whose chain goes on here.
+    continues: Option<Continues>,
     /// The clock of the run, where this process ran it.
     pub clock: Option<Arc<Clock>>,
     processes: Vec<ProcessReport>,
@@ -161,6 +163,15 @@ pub struct Opening {
     pub secrets: Secrets,
     /// Whose key signs at the end.
     pub keys: KeyStore,
+    /// Only of a settlement: the bundle it goes on from.
+    pub goes_on: Option<GoesOn>,
+}
+
+/// The bundle that a settlement goes on from, and where its chain ends.
+#[derive(Clone)]
+pub struct GoesOn {
+    pub from: Continues,
+    pub head: Digest,
 }
 
 impl OpenBundle {
@@ -196,10 +207,13 @@ impl OpenBundle {
         lock: RunLock,
     ) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        let head = chain::chain_start(
-            &opening.identity.run_id,
-            &opening.sealed_contract.contract_digest,
-        );
+        let own = || {
+            chain::chain_start(
+                &opening.identity.run_id,
+                &opening.sealed_contract.contract_digest,
+            )
+        };
+        let head = opening.goes_on.as_ref().map_or_else(own, |on| on.head);
         let words = cto_core::values::json::parse_strict(&opening.sealed_contract.bytes);
         let spoken = words.map(|words| opening.secrets.names.spoken(&words));
         Ok(Self {
@@ -219,6 +233,7 @@ impl OpenBundle {
                 gates: Vec::new(),
             },
             relies_on: Vec::new(),
+            continues: opening.goes_on.map(|on| on.from),
             clock: None,
             processes: Vec::new(),
             folded: Folded::default(),
@@ -446,10 +461,14 @@ impl OpenBundle {
 
 fn is_barrier(kind: EventType) -> bool {
     // What must survive a crash: that an approval was used, that an engine was about to run, that
-    // it ended.
+    // it ended, what the operator said, and what became of a target.
     matches!(
         kind,
-        EventType::ApprovalGranted | EventType::PlanUpdated | EventType::EngineEnded
+        EventType::ApprovalGranted
+            | EventType::PlanUpdated
+            | EventType::EngineEnded
+            | EventType::OperatorOutcomeRecorded
+            | EventType::LandingUpdated
     )
 }
 

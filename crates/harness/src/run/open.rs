@@ -73,6 +73,7 @@ pub fn open(
         instructions,
         secrets,
         keys,
+        goes_on: None,
     };
     OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
 }
