@@ -449,6 +449,8 @@ def check_approvals(files, report, signers):
             raise Bad(f"{record}: is not the approval that was relied on")
         if said.get("approval_granted") is not True or said.get("contract_digest") != report.get("contract_digest"):
             raise Bad(f"{record}: does not approve this contract")
+        if said.get("request_id") != reliance["id"]:
+            raise Bad(f"{record}: answers another request than the one it is named after")
         if said.get("request_sha256") != files.digests[request]:
             raise Bad(f"{record}: answers another request")
         lines = [json.loads(line) for line in files.bytes[EVENTS].splitlines()]

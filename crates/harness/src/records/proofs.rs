@@ -7,10 +7,10 @@ use std::path::Path;
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
+use cto_core::gate::ladder::stage5::Stage5Proof;
 use cto_core::gate::ladder::{
     Candidate, LaneKey, PROVEN_BY, RefusedRun, Stage1Proof, StageProof, proof_of,
 };
-use cto_core::gate::ladder::stage5::Stage5Proof;
 use cto_core::run::event::Origin;
 use cto_core::task::contract::{Contract, ContractDocument, Stage};
 use cto_core::values::ids::{EngineId, RunId};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::bundle::settlement::{OUTCOME, OutcomeRecord};
 use cto_core::bundle::report::{EngineFacts, InterpreterFacts, RunIdentity};
+use cto_core::bundle::settlement::{OUTCOME, OutcomeRecord};
 use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::run::chain::{self, EventLine};
@@ -207,7 +207,8 @@ fn goes_on(home: &Home, dir: &Path) -> Result<Option<GoesOn>, RecoverError> {
     let torn = |_| io::Error::other("the outcome it settles cannot be read");
     let record: OutcomeRecord = cto_core::values::json::read(&found).map_err(torn)?;
     let run = home.runs.join(record.run_id.as_str());
-    let sealed = reader::sealed_report(&run).map_err(|_| RecoverError::RunGone(record.run_id.clone()))?;
+    let sealed =
+        reader::sealed_report(&run).map_err(|_| RecoverError::RunGone(record.run_id.clone()))?;
     Ok(Some(GoesOn {
         from: record.continues(),
         head: sealed.report.events.head,

@@ -268,7 +268,15 @@ fn keep(
     };
     let record = answer.to_bytes().map_err(|error| unsigned(&error))?;
     let program = programs::ssh_keygen(&context.env, home).map_err(|error| unsigned(&error))?;
-    let words = ["-q", "-Y", "sign", "-n", Purpose::Approval.namespace(), "-f"].map(str::to_owned);
+    let words = [
+        "-q",
+        "-Y",
+        "sign",
+        "-n",
+        Purpose::Approval.namespace(),
+        "-f",
+    ]
+    .map(str::to_owned);
     let mut words: Vec<String> = words.to_vec();
     words.insert(0, program.path().display().to_string());
     words.push(key.display().to_string());
@@ -277,7 +285,8 @@ fn keep(
     let made =
         operator_program::run(&program, &record, LIMITS).map_err(|error| unsigned(&error))?;
     let signature = String::from_utf8(made).map_err(|error| unsigned(&error))?;
-    let signed = signer_of(&signature, &record, Purpose::Approval).map_err(|error| unsigned(&error))?;
+    let signed =
+        signer_of(&signature, &record, Purpose::Approval).map_err(|error| unsigned(&error))?;
     let signers = signers::of(home).unwrap_or_default();
     if signers.actor(&signed, Purpose::Approval) != Some(answer.actor.as_str()) {
         return Err(nothing(

@@ -18,7 +18,9 @@ use super::whole::wrong_rows;
 use crate::assert_good;
 use crate::fixtures::bundles::events;
 use crate::fixtures::people::people;
-use crate::fixtures::pi_lab::{Agent, CODEX, DONE, KEY, Lab, OPENCODE, PI, PROBE, quick, tool};
+use crate::fixtures::pi_lab::{
+    ACP_GEMINI, ACP_PI, Agent, CODEX, DONE, KEY, Lab, OPENCODE, PI, PROBE, quick, tool,
+};
 use crate::house;
 
 macro_rules! lanes {
@@ -101,6 +103,28 @@ const SPREAD: [&[&str]; 2] = [
         "model-lost-late",
     ],
 ];
+
+/// Their admission also names what runs them.
+#[test]
+fn agents_with_an_interpreter_of_their_own_play_rows() {
+    for agent in [&ACP_GEMINI, &ACP_PI] {
+        let Some(program) = agent.installed() else {
+            return;
+        };
+        let house = house();
+        let program = program.display().to_string();
+        let args = ["matrix", "--engine", agent.engine, "--bin", &program];
+        let mut command = house.command(&args);
+        command.args(["--json", "--row", "no-diff", "--row", "probe-401"]);
+        let output = command.output().unwrap();
+        let report = parsed(&String::from_utf8_lossy(&output.stdout));
+        let engine = agent.engine;
+        assert_eq!(wrong_rows(&report), Vec::<String>::new(), "{engine}");
+        let greens = report.rows.iter();
+        let greens = greens.filter(|row| row.verdict == RowVerdict::Green);
+        assert_eq!(greens.count(), 2, "{engine}");
+    }
+}
 
 fn every_row_holds(agent: &Agent) {
     let Some(program) = agent.installed() else {

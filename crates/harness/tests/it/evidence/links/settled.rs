@@ -52,7 +52,10 @@ impl Shelf {
         let engine = "fake".parse().unwrap();
         let digest = &sealed.contract_digest;
         let decision = decide_backend(&engine, Stage::Five, document.valid(), digest, &gates);
-        forged.put("eligibility.json", &serde_json::to_vec_pretty(&decision).unwrap());
+        forged.put(
+            "eligibility.json",
+            &serde_json::to_vec_pretty(&decision).unwrap(),
+        );
         let sentence = "the operator has not accepted or rejected the result";
         forged.edit_report(|r| {
             r["stage"] = 5.into();
@@ -152,7 +155,10 @@ impl Shelf {
         let digest = &sealed.contract_digest;
         let engine = "fake".parse().unwrap();
         let decision = decide_backend(&engine, Stage::Five, document.valid(), digest, &gates);
-        forged.put("eligibility.json", &serde_json::to_vec_pretty(&decision).unwrap());
+        forged.put(
+            "eligibility.json",
+            &serde_json::to_vec_pretty(&decision).unwrap(),
+        );
         let said = &word.record;
         let landing = word.landed.map(|step| {
             let mut landing = json!({"step": step, "mode": "merge"});
@@ -179,7 +185,10 @@ impl Shelf {
         let (status, code) = match (said["outcome"].as_str().unwrap(), refused) {
             ("accepted", false) => ("pass", None),
             ("accepted", true) => ("fail", Some(("landing_unsupported", "run.completed"))),
-            _ => ("fail", Some(("operator_rejected", "operator.outcome.recorded"))),
+            _ => (
+                "fail",
+                Some(("operator_rejected", "operator.outcome.recorded")),
+            ),
         };
         let sentence = match code {
             Some(("landing_unsupported", _)) => "the target's state does not allow a safe landing",
@@ -194,15 +203,32 @@ impl Shelf {
         forged.edit_report(|r| {
             let blocked = self.blocked.report();
             for field in [
-                "toolchains", "containment", "changed_files", "workspace_scratch",
-                "allowed_writes_passed", "forbidden_paths_passed", "verification",
-                "verification_control", "tests_passed", "backend_exit_code", "process_started",
-                "observed", "result", "claimed",
+                "toolchains",
+                "containment",
+                "changed_files",
+                "workspace_scratch",
+                "allowed_writes_passed",
+                "forbidden_paths_passed",
+                "verification",
+                "verification_control",
+                "tests_passed",
+                "backend_exit_code",
+                "process_started",
+                "observed",
+                "result",
+                "claimed",
             ] {
                 r[field] = blocked[field].clone();
             }
             let fields = r.as_object_mut().unwrap();
-            for gone in ["git", "belief", "workspace_guard", "forbidden_actions", "timings", "environments"] {
+            for gone in [
+                "git",
+                "belief",
+                "workspace_guard",
+                "forbidden_actions",
+                "timings",
+                "environments",
+            ] {
                 fields.remove(gone);
             }
             r["kind"] = "settlement".into();
@@ -214,9 +240,10 @@ impl Shelf {
             r["run_finished_at"] = "2031-01-01T00:00:00.000Z".into();
             r["status"] = status.into();
             r["failure_reason"] = code.map_or(Value::Null, |_| sentence.into());
-            r["blockers"] = code.map_or(json!([]), |(code, event)| {
-                json!([{"code": code, "message": sentence, "event": event}])
-            });
+            r["blockers"] = code.map_or(
+                json!([]),
+                |(code, event)| json!([{"code": code, "message": sentence, "event": event}]),
+            );
             r["continues"] = json!({"run_id": run.run_id(), "sums_sha256": self.sums(run)});
         });
         forged.chain_from(run.report()["events"]["head"].as_str().unwrap(), events);
@@ -225,7 +252,12 @@ impl Shelf {
     }
 
     fn good(&self, run: &Bundle, outcome: &str) -> Forged {
-        self.settles(run, &self.word(run, outcome), "operator", "outcome@cto-harness")
+        self.settles(
+            run,
+            &self.word(run, outcome),
+            "operator",
+            "outcome@cto-harness",
+        )
     }
 
     #[track_caller]
@@ -313,7 +345,10 @@ fn only_the_word_of_this_run_by_its_own_signer_counts() {
     let exchanged = shelf.good(&run, "accepted");
     let bytes = cto_core::values::json::canonical(&shelf.word(&run, "rejected").record).unwrap();
     exchanged.put(OUTCOME, &bytes);
-    exchanged.put(SIGNATURE, signed(&shelf.key("operator"), own, &bytes).as_bytes());
+    exchanged.put(
+        SIGNATURE,
+        signed(&shelf.key("operator"), own, &bytes).as_bytes(),
+    );
     let unsigned = shelf.good(&run, "accepted");
     unsigned.put(SIGNATURE, b"");
     let without = shelf.good(&run, "accepted");
@@ -335,23 +370,108 @@ fn only_the_word_of_this_run_by_its_own_signer_counts() {
     let proof = shelf.good(&run, "accepted");
     proof.put("stage5-owned-repo-proof.json", b"{}\n");
     for (what, forged, standing, why) in [
-        ("its run is not there", alone, Standing::Unknown, "which was not found"),
-        ("another word than the chain's", exchanged, Standing::Bad, "is not the outcome that the chain tells of"),
-        ("unsigned", unsigned, Standing::Bad, "it is no SSH signature"),
-        ("no signature", without, Standing::Bad, "is missing although a run is settled"),
-        ("another key", shelf.settles(&run, &word, "stranger", own), Standing::Unknown, "a key that is not known here"),
-        ("another namespace", shelf.settles(&run, &word, "operator", other), Standing::Bad, "for another purpose"),
-        ("another run", of(|w| w["run_id"] = "20200101T000000Z-quick-abcdefgh".into()), Standing::Bad, "said of another run"),
-        ("another bundle", of(|w| w["sums_sha256"] = "0".repeat(64).into()), Standing::Bad, "another bundle of that name"),
-        ("another contract", of(|w| w["contract_digest"] = "0".repeat(64).into()), Standing::Bad, "another contract"),
-        ("another actor", of(|w| w["actor"] = "you".into()), Standing::Bad, "somebody else than it names"),
-        ("before the run", of(|w| w["timestamp"] = "2020-01-01T00:00:00.000Z".into()), Standing::Bad, "before the run had ended"),
-        ("no way to land", of(|w| drop(w.as_object_mut().unwrap().remove("land"))), Standing::Bad, "contradicts itself"),
-        ("continues nothing", nothing, Standing::Bad, "continues nothing"),
-        ("a run that only records an outcome", as_run, Standing::Bad, "without being a settlement"),
-        ("accepted and never landed", not_landed, Standing::Bad, "the facts say"),
-        ("rules of before", old_rules, Standing::Bad, "cannot follow Fresh"),
-        ("a proof that nothing shows", proof, Standing::Bad, "stage5-owned-repo-proof.json"),
+        (
+            "its run is not there",
+            alone,
+            Standing::Unknown,
+            "which was not found",
+        ),
+        (
+            "another word than the chain's",
+            exchanged,
+            Standing::Bad,
+            "is not the outcome that the chain tells of",
+        ),
+        (
+            "unsigned",
+            unsigned,
+            Standing::Bad,
+            "it is no SSH signature",
+        ),
+        (
+            "no signature",
+            without,
+            Standing::Bad,
+            "is missing although a run is settled",
+        ),
+        (
+            "another key",
+            shelf.settles(&run, &word, "stranger", own),
+            Standing::Unknown,
+            "a key that is not known here",
+        ),
+        (
+            "another namespace",
+            shelf.settles(&run, &word, "operator", other),
+            Standing::Bad,
+            "for another purpose",
+        ),
+        (
+            "another run",
+            of(|w| w["run_id"] = "20200101T000000Z-quick-abcdefgh".into()),
+            Standing::Bad,
+            "said of another run",
+        ),
+        (
+            "another bundle",
+            of(|w| w["sums_sha256"] = "0".repeat(64).into()),
+            Standing::Bad,
+            "another bundle of that name",
+        ),
+        (
+            "another contract",
+            of(|w| w["contract_digest"] = "0".repeat(64).into()),
+            Standing::Bad,
+            "another contract",
+        ),
+        (
+            "another actor",
+            of(|w| w["actor"] = "you".into()),
+            Standing::Bad,
+            "somebody else than it names",
+        ),
+        (
+            "before the run",
+            of(|w| w["timestamp"] = "2020-01-01T00:00:00.000Z".into()),
+            Standing::Bad,
+            "before the run had ended",
+        ),
+        (
+            "no way to land",
+            of(|w| drop(w.as_object_mut().unwrap().remove("land"))),
+            Standing::Bad,
+            "contradicts itself",
+        ),
+        (
+            "continues nothing",
+            nothing,
+            Standing::Bad,
+            "continues nothing",
+        ),
+        (
+            "a run that only records an outcome",
+            as_run,
+            Standing::Bad,
+            "without being a settlement",
+        ),
+        (
+            "accepted and never landed",
+            not_landed,
+            Standing::Bad,
+            "the facts say",
+        ),
+        (
+            "rules of before",
+            old_rules,
+            Standing::Bad,
+            "cannot follow Fresh",
+        ),
+        (
+            "a proof that nothing shows",
+            proof,
+            Standing::Bad,
+            "stage5-owned-repo-proof.json",
+        ),
     ] {
         shelf.stands(what, &forged, standing, why);
     }
@@ -370,7 +490,12 @@ fn nothing_but_a_run_that_waits_is_settled() {
     }
     let red = shelf.at_stage_5(&shelf.fail, &[]);
     let settled = shelf.good(&red, "accepted");
-    shelf.stands("other blockers", &settled, Standing::Bad, "has other blockers");
+    shelf.stands(
+        "other blockers",
+        &settled,
+        Standing::Bad,
+        "has other blockers",
+    );
     let run = shelf.waiting(&shelf.pass);
     let settled = shelf.good(&run, "accepted");
     let (place, log) = (shelf.dir.join(run.run_id()), run.bytes("test.log"));
@@ -405,7 +530,10 @@ fn two_words_that_contradict_each_other_are_no_pass() {
     assert_eq!(now(&[accepted.clone()]).status, Status::Pass);
     assert_eq!(now(&[rejected.clone()]).standing, Stands::Rejected);
     let both = now(&[rejected, accepted]);
-    assert_eq!((both.standing, both.status), (Stands::Contradicted, Status::Fail));
+    assert_eq!(
+        (both.standing, both.status),
+        (Stands::Contradicted, Status::Fail)
+    );
 }
 
 #[test]
@@ -443,11 +571,20 @@ fn python_and_ssh_keygen_come_to_the_same() {
     let exchanged = shelf.good(&run, "accepted");
     let bytes = cto_core::values::json::canonical(&shelf.word(&run, "rejected").record).unwrap();
     exchanged.put(OUTCOME, &bytes);
-    exchanged.put(SIGNATURE, signed(&shelf.key("operator"), own, &bytes).as_bytes());
+    exchanged.put(
+        SIGNATURE,
+        signed(&shelf.key("operator"), own, &bytes).as_bytes(),
+    );
     for (what, forged) in [
         ("another key", shelf.settles(&run, &word, "stranger", own)),
-        ("another namespace", shelf.settles(&run, &word, "operator", other)),
-        ("another run", shelf.settles(&run, &elsewhere, "operator", own)),
+        (
+            "another namespace",
+            shelf.settles(&run, &word, "operator", other),
+        ),
+        (
+            "another run",
+            shelf.settles(&run, &elsewhere, "operator", own),
+        ),
         ("unsigned", unsigned),
         ("another word", exchanged),
     ] {
