@@ -4,13 +4,8 @@
 use super::record_name;
 use crate::bundle;
 use crate::bundle::approval::signers::Signers;
-<<<<<<< HEAD
 use crate::bundle::approval::sshsig::{Purpose, signer_of};
-use crate::bundle::approval::{Answer, Presented, read_answer, signature_name};
-=======
-use crate::bundle::approval::sshsig::signer_of;
 use crate::bundle::approval::{Answer, ExecutionRequest, Presented, read_answer, signature_name};
->>>>>>> ecccc043444ca0fe5621bcb4215d6ecc8c8cf213
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::facts::{ApprovalFact, Folded};
 use crate::values::json;
