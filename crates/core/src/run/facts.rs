@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
     Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, FailedBy,
-    GateBlocked, GitUse, LandingStep, LandingUpdated, OperatorOutcome, Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
+    GateBlocked, GitUse, LandingStep, LandingUpdated, OperatorOutcome, Outcome, PatchApplied,
+    RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;

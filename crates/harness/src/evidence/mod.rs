@@ -1,6 +1,6 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
-//! - `mod.rs` the open bundle, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
+//! - `mod.rs` the open bundle, `opening.rs` what it starts from, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
 //!   engine left, packed
 //! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
 //!   and `sign/` who signs it; `signers.rs` who may approve
@@ -17,6 +17,7 @@ pub mod sign;
 pub mod signers;
 
 mod lock;
+mod opening;
 mod scratch;
 mod seal;
 
@@ -44,6 +45,7 @@ use cto_core::values::json::JsonError;
 use cto_core::values::time::Utc;
 
 pub use lock::{Liveness, OpenEntry, RunLock, has_lost_its_report, is_held, liveness};
+pub use opening::{GoesOn, Opening};
 pub use seal::SealedBundle;
 
 use crate::evidence::clock::{Before, Clock, millis};
@@ -151,27 +153,6 @@ impl Appended {
             }
         }
     }
-}
-
-/// What a run starts from.
-pub struct Opening {
-    pub identity: RunIdentity,
-    pub contract: ContractDocument,
-    pub sealed_contract: SealedContract,
-    /// What the engine is told beside the task, where the contract names it.
-    pub instructions: Option<Vec<u8>>,
-    pub secrets: Secrets,
-    /// Whose key signs at the end.
-    pub keys: KeyStore,
-    /// Only of a settlement: the bundle it goes on from.
-    pub goes_on: Option<GoesOn>,
-}
-
-/// The bundle that a settlement goes on from, and where its chain ends.
-#[derive(Clone)]
-pub struct GoesOn {
-    pub from: Continues,
-    pub head: Digest,
 }
 
 impl OpenBundle {

@@ -30,7 +30,10 @@ struct Signer {
 const BOTH: &[Purpose] = &[Purpose::Approval, Purpose::Outcome];
 /// Lines that name what a key signs for. Any other wording is not read.
 const NAMED: [(&str, &[Purpose]); 3] = [
-    ("namespaces=\"approval@cto-harness,outcome@cto-harness\" ", BOTH),
+    (
+        "namespaces=\"approval@cto-harness,outcome@cto-harness\" ",
+        BOTH,
+    ),
     ("namespaces=\"approval@cto-harness\" ", &[Purpose::Approval]),
     ("namespaces=\"outcome@cto-harness\" ", &[Purpose::Outcome]),
 ];
@@ -91,7 +94,8 @@ fn one(line: &str) -> Result<(Signer, PublicKey), &'static str> {
     }
     let rest = rest.trim_start();
     let named = NAMED.iter();
-    let mut named = named.filter_map(|(words, purposes)| Some((rest.strip_prefix(words)?, *purposes)));
+    let mut named =
+        named.filter_map(|(words, purposes)| Some((rest.strip_prefix(words)?, *purposes)));
     let (key, purposes) = named.next().unwrap_or((rest, BOTH));
     let key = key.trim_start();
     if !key.starts_with("ssh-ed25519 ") {

@@ -186,7 +186,10 @@ I/Sfwu62C6IUGKZTC7mQMA
         assert_eq!(signer_of(GOOD, b"hello\n", Purpose::Approval), Ok(key));
         let own = SigningKey::from_bytes(&[7; 32]);
         let public = PublicKey::from_bytes(own.verifying_key().as_bytes()).unwrap();
-        assert_eq!(signer_of(&sign(&own, b"x"), b"x", Purpose::Approval), Ok(public));
+        assert_eq!(
+            signer_of(&sign(&own, b"x"), b"x", Purpose::Approval),
+            Ok(public)
+        );
     }
 
     #[test]
@@ -235,7 +238,11 @@ I/Sfwu62C6IUGKZTC7mQMA
                 No::Signature,
             ),
         ] {
-            assert_eq!(signer_of(&armor, message, Purpose::Approval), Err(want), "{armor}");
+            assert_eq!(
+                signer_of(&armor, message, Purpose::Approval),
+                Err(want),
+                "{armor}"
+            );
         }
     }
 

@@ -47,7 +47,10 @@ pub fn may_be_settled(run: &Report) -> Result<(), OutcomeRefused> {
     if run.status != Status::Blocked || !only {
         return no("has other blockers than the missing outcome");
     }
-    let commit = run.result.as_ref().and_then(|result| result.commit.as_ref());
+    let commit = run
+        .result
+        .as_ref()
+        .and_then(|result| result.commit.as_ref());
     match commit {
         Some(_) => Ok(()),
         None => no("has no result"),
@@ -69,9 +72,7 @@ pub fn read_outcome(shown: &Shown<'_>, signers: &Signers) -> Result<OutcomeRecor
     };
     match signers.actor(&key, Purpose::Outcome) {
         None => no("it was signed by a key that may not say what becomes of a result here"),
-        Some(actor) if actor != record.actor => {
-            no("it was signed by somebody else than it names")
-        }
+        Some(actor) if actor != record.actor => no("it was signed by somebody else than it names"),
         Some(_) => is_one_word(&record).map(|()| record),
     }
 }

@@ -71,7 +71,14 @@ pub(in crate::bundle::settlement) fn report(contract: Contract, facts: &Facts) -
         source: None,
     };
     let sealed = document.seal().unwrap();
-    build_report(&identity, document.valid(), &sealed, facts, &judged, sealing)
+    build_report(
+        &identity,
+        document.valid(),
+        &sealed,
+        facts,
+        &judged,
+        sealing,
+    )
 }
 
 /// A green run at stage 5, and a word that counts for it.
@@ -150,17 +157,57 @@ fn one_whole_word_counts_and_no_other() {
     type Change = fn(&mut Desk);
     let rows: [(&str, Change, &str); 19] = [
         ("run", |d| d.record.run_id = another().run_id, "another run"),
-        ("bundle", |d| d.record.sums_sha256 = Digest::of(b"x"), "another bundle"),
-        ("contract", |d| d.record.contract_digest = Digest::of(b"x"), "another contract"),
-        ("store", |d| d.record.store_id = Digest::of(b"x"), "another store"),
-        ("key", |d| d.key = SigningKey::from_bytes(&[8; 32]), "a key that may not"),
+        (
+            "bundle",
+            |d| d.record.sums_sha256 = Digest::of(b"x"),
+            "another bundle",
+        ),
+        (
+            "contract",
+            |d| d.record.contract_digest = Digest::of(b"x"),
+            "another contract",
+        ),
+        (
+            "store",
+            |d| d.record.store_id = Digest::of(b"x"),
+            "another store",
+        ),
+        (
+            "key",
+            |d| d.key = SigningKey::from_bytes(&[8; 32]),
+            "a key that may not",
+        ),
         ("actor", |d| d.record.actor = "you".into(), "somebody else"),
-        ("clock", |d| d.record.timestamp = at(9), "before the run had ended"),
-        ("version", |d| d.record.schema_version = 2, "contradicts itself"),
-        ("no way to land", |d| d.record.land = None, "contradicts itself"),
-        ("rejected and landed", |d| d.record.outcome = Outcome::Rejected, "contradicts itself"),
-        ("takes back what it accepts", |d| d.record.reverts = Some(another()), "contradicts itself"),
-        ("takes nothing back", |d| d.reverts = Some(another()), "something else back"),
+        (
+            "clock",
+            |d| d.record.timestamp = at(9),
+            "before the run had ended",
+        ),
+        (
+            "version",
+            |d| d.record.schema_version = 2,
+            "contradicts itself",
+        ),
+        (
+            "no way to land",
+            |d| d.record.land = None,
+            "contradicts itself",
+        ),
+        (
+            "rejected and landed",
+            |d| d.record.outcome = Outcome::Rejected,
+            "contradicts itself",
+        ),
+        (
+            "takes back what it accepts",
+            |d| d.record.reverts = Some(another()),
+            "contradicts itself",
+        ),
+        (
+            "takes nothing back",
+            |d| d.reverts = Some(another()),
+            "something else back",
+        ),
         (
             "takes back what nobody landed",
             |d| {
@@ -171,7 +218,11 @@ fn one_whole_word_counts_and_no_other() {
             "something else back",
         ),
         ("stage", |d| d.run.stage = Stage::Four, "not at stage 5"),
-        ("kind", |d| d.run.kind = Kind::Reverification, "is not a run"),
+        (
+            "kind",
+            |d| d.run.kind = Kind::Reverification,
+            "is not a run",
+        ),
         (
             "two blockers",
             |d| d.run.blockers.push(d.run.blockers[0].clone()),
@@ -198,11 +249,17 @@ fn a_signature_is_for_an_outcome_and_one_spelling_of_it() {
     assert!(desk.signed(&bytes, "").is_err(), "unsigned");
     let pretty = json::pretty(&desk.record).unwrap();
     let signature = sign_for(Purpose::Outcome, &desk.key, &pretty);
-    assert!(desk.signed(&pretty, &signature).is_err(), "another spelling");
+    assert!(
+        desk.signed(&pretty, &signature).is_err(),
+        "another spelling"
+    );
     let mut other = desk.record.clone();
     other.outcome = Outcome::Rejected;
     let signature = sign_for(Purpose::Outcome, &desk.key, &bytes);
-    assert!(desk.signed(&other.to_bytes().unwrap(), &signature).is_err(), "exchanged");
+    assert!(
+        desk.signed(&other.to_bytes().unwrap(), &signature).is_err(),
+        "exchanged"
+    );
 }
 
 #[test]
@@ -211,6 +268,9 @@ fn only_a_run_that_lacks_nothing_else_may_be_settled() {
     for code in [Code::DirtyEndingTree, Code::SecretLeak, Code::Interrupted] {
         let mut facts = good();
         facts.findings = vec![Finding { code, detail: None }];
-        assert!(may_be_settled(&report(stage5(), &facts)).is_err(), "{code:?}");
+        assert!(
+            may_be_settled(&report(stage5(), &facts)).is_err(),
+            "{code:?}"
+        );
     }
 }

@@ -123,9 +123,16 @@ pub fn effective_verdict(run: &Report, own: &Continues, settlements: &[Settlemen
 fn next(now: &Effective, said: &Settlement) -> Effective {
     use Standing as S;
     let by = Some(&said.run_id);
-    let contradicted =
-        || Effective::of(S::Contradicted, Status::Fail, Some(Code::OperatorRejected), by);
-    let rejected = |standing| Effective::of(standing, Status::Fail, Some(Code::OperatorRejected), by);
+    let contradicted = || {
+        Effective::of(
+            S::Contradicted,
+            Status::Fail,
+            Some(Code::OperatorRejected),
+            by,
+        )
+    };
+    let rejected =
+        |standing| Effective::of(standing, Status::Fail, Some(Code::OperatorRejected), by);
     let first = said.reverts.is_none();
     match (now.standing, said.outcome) {
         // Whatever follows, nobody knows what was meant.
@@ -134,7 +141,12 @@ fn next(now: &Effective, said: &Settlement) -> Effective {
         _ if said.cut_short => now.clone(),
         (S::Waits | S::NotLanded, Outcome::Accepted) if first => match said.status {
             Status::Pass => Effective::of(S::Accepted, Status::Pass, None, by),
-            _ => Effective::of(S::NotLanded, Status::Fail, Some(Code::LandingUnsupported), by),
+            _ => Effective::of(
+                S::NotLanded,
+                Status::Fail,
+                Some(Code::LandingUnsupported),
+                by,
+            ),
         },
         (S::Waits | S::NotLanded, Outcome::Rejected) if first => rejected(S::Rejected),
         (S::Accepted, Outcome::Rejected) if said.reverts == now.by => match said.landed {

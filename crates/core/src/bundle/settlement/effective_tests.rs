@@ -14,7 +14,9 @@ fn own(run: &Report) -> Continues {
 }
 
 fn id(number: usize) -> RunId {
-    format!("20260103T03040{number}Z-demo-k3v9").parse().unwrap()
+    format!("20260103T03040{number}Z-demo-k3v9")
+        .parse()
+        .unwrap()
 }
 
 /// `a` accepted and landed, `n` accepted and refused by the target, `r` rejected, `v` taken back, `V` tried to
@@ -73,7 +75,11 @@ fn the_last_word_that_was_carried_out_counts() {
         assert_eq!((now.standing, now.status), (standing, status), "{words:?}");
         // Not their order on disk decides.
         settlements.reverse();
-        assert_eq!(effective_verdict(&run, &own(&run), &settlements), now, "{words:?}");
+        assert_eq!(
+            effective_verdict(&run, &own(&run), &settlements),
+            now,
+            "{words:?}"
+        );
     }
 }
 
@@ -83,8 +89,14 @@ fn what_was_said_of_another_bundle_or_of_no_such_run_is_nothing() {
     let mut settlements = said(&run, "a");
     settlements[0].continues.sums_sha256 = Digest::of(b"other");
     let now = effective_verdict(&run, &own(&run), &settlements);
-    assert_eq!((now.standing, now.status), (Standing::Waits, Status::Blocked));
+    assert_eq!(
+        (now.standing, now.status),
+        (Standing::Waits, Status::Blocked)
+    );
     let pass = report(sample(), &good());
     let now = effective_verdict(&pass, &own(&pass), &said(&pass, "r"));
-    assert_eq!((now.standing, now.status), (Standing::OwnVerdict, Status::Pass));
+    assert_eq!(
+        (now.standing, now.status),
+        (Standing::OwnVerdict, Status::Pass)
+    );
 }

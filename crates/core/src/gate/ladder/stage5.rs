@@ -74,7 +74,12 @@ impl Stage5Proof {
     /// What run and settlement show; none where they do not show all of it. Whether the settlement passed says its
     /// own report.
     pub fn of(run: SettledRun<'_>, told: &Told) -> Option<Self> {
-        let SettledRun { report, contract, named, .. } = run;
+        let SettledRun {
+            report,
+            contract,
+            named,
+            ..
+        } = run;
         let (looks, answer) = (run.looks?, run.approval?);
         let is_stage = contract.label == Label::Case && contract.lane.stage == Stage::Five;
         let untouched = looks.source_repository_mutated == Some(false) && !looks.from_head;
@@ -85,7 +90,9 @@ impl Stage5Proof {
         if !is_stage || !untouched || !approved || may_be_settled(report).is_err() {
             return None;
         }
-        let landed = told.landed().filter(|_| told.outcome == Outcome::Accepted)?;
+        let landed = told
+            .landed()
+            .filter(|_| told.outcome == Outcome::Accepted)?;
         let result = report.result.as_ref()?.commit.clone()?;
         let base = looks.source_head_before.clone();
         let as_approved = landed.old_commit.as_ref() == Some(&base)
@@ -143,7 +150,10 @@ fn attempted(contract: &Contract, seen: &ActionsSeen) -> BTreeMap<String, bool> 
         let counted = seen.not_listed.keys().map(|deed| deed.as_str());
         listed.chain(counted).any(|deed| deed == word)
     };
-    let named = contract.forbidden_actions.iter().map(|action: &Action| action.as_str());
+    let named = contract
+        .forbidden_actions
+        .iter()
+        .map(|action: &Action| action.as_str());
     named
         .map(|word| (format!("{word}_attempted"), tried(word)))
         .collect()

@@ -86,11 +86,31 @@ mod tests {
         let mut contract = sample();
         contract.lane.stage = Stage::Five;
         for (outcome, steps, status, codes) in [
-            (Accepted, vec![step(Prepared, merge), step(Landed, merge)], Status::Pass, vec![]),
+            (
+                Accepted,
+                vec![step(Prepared, merge), step(Landed, merge)],
+                Status::Pass,
+                vec![],
+            ),
             (Accepted, vec![], Status::Fail, vec![MissingRequiredEvent]),
-            (Accepted, vec![step(Prepared, merge)], Status::Fail, vec![MissingRequiredEvent]),
-            (Accepted, vec![step(Landed, branch)], Status::Fail, vec![MissingRequiredEvent]),
-            (Accepted, vec![step(Refused, merge)], Status::Fail, vec![LandingUnsupported]),
+            (
+                Accepted,
+                vec![step(Prepared, merge)],
+                Status::Fail,
+                vec![MissingRequiredEvent],
+            ),
+            (
+                Accepted,
+                vec![step(Landed, branch)],
+                Status::Fail,
+                vec![MissingRequiredEvent],
+            ),
+            (
+                Accepted,
+                vec![step(Refused, merge)],
+                Status::Fail,
+                vec![LandingUnsupported],
+            ),
             (
                 Accepted,
                 vec![step(Landed, merge), step(Refused, merge)],
@@ -98,7 +118,12 @@ mod tests {
                 vec![LandingUnsupported],
             ),
             (Rejected, vec![], Status::Fail, vec![OperatorRejected]),
-            (Rejected, vec![step(Landed, merge)], Status::Fail, vec![OperatorRejected]),
+            (
+                Rejected,
+                vec![step(Landed, merge)],
+                Status::Fail,
+                vec![OperatorRejected],
+            ),
             (
                 Rejected,
                 vec![step(Refused, merge)],
@@ -106,12 +131,25 @@ mod tests {
                 vec![OperatorRejected, LandingUnsupported],
             ),
         ] {
-            let facts = Facts { landing: steps, ..said(outcome) };
+            let facts = Facts {
+                landing: steps,
+                ..said(outcome)
+            };
             let judged = judge(Some(&contract), &facts);
-            assert_eq!((judged.status, judged.codes()), (status, codes), "{facts:?}");
+            assert_eq!(
+                (judged.status, judged.codes()),
+                (status, codes),
+                "{facts:?}"
+            );
         }
-        let nobody = Facts { outcome: None, ..said(Accepted) };
-        assert_eq!(judge(Some(&contract), &nobody).codes(), [MissingRequiredEvent]);
+        let nobody = Facts {
+            outcome: None,
+            ..said(Accepted)
+        };
+        assert_eq!(
+            judge(Some(&contract), &nobody).codes(),
+            [MissingRequiredEvent]
+        );
     }
 
     #[test]
@@ -123,7 +161,11 @@ mod tests {
                 5 => &[Code::MissingOperatorOutcome],
                 _ => &[],
             };
-            assert_eq!(judge(Some(&contract), &facts).codes(), want, "stage {number}");
+            assert_eq!(
+                judge(Some(&contract), &facts).codes(),
+                want,
+                "stage {number}"
+            );
         }
         contract.lane.stage = Stage::Five;
         let mut red = facts;

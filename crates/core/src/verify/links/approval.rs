@@ -38,15 +38,15 @@ impl Verifier<'_> {
         let Ok(said) = json::read::<Answer>(&answer) else {
             return self.problem(CHECK, &name, "is no answer to a request");
         };
-<<<<<<< HEAD
-        let known = self.trust.signers().actor(&key, Purpose::Approval).map(str::to_owned);
-=======
         if said.request_id.as_str() != reliance.id {
             let what = "answers another request than the one it is named after";
             return self.problem(CHECK, &name, what);
         }
-        let known = self.trust.signers().actor(&key).map(str::to_owned);
->>>>>>> ecccc043444ca0fe5621bcb4215d6ecc8c8cf213
+        let known = self
+            .trust
+            .signers()
+            .actor(&key, Purpose::Approval)
+            .map(str::to_owned);
         match known {
             Some(actor) if actor == said.actor => {}
             Some(_) => {

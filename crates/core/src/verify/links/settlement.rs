@@ -2,8 +2,8 @@
 //! this very bundle, and its proof is what run and settlement show.
 
 use crate::bundle;
-use crate::bundle::approval::sshsig::{Purpose, signer_of};
 use crate::bundle::approval::signers::Signers;
+use crate::bundle::approval::sshsig::{Purpose, signer_of};
 use crate::bundle::report::{Continues, Report};
 use crate::bundle::settlement::{
     OUTCOME, OUTCOME_SIGNATURE, OutcomeRecord, Settlement, Settles, Shown, Told, may_be_settled,
@@ -71,7 +71,9 @@ impl Verifier<'_> {
         let report = &documents.report;
         let carried = [OUTCOME, OUTCOME_SIGNATURE, bundle::STAGE5_PROOF];
         if report.kind != Kind::Settlement {
-            let mut there = carried.iter().filter(|name| self.found.files.contains_key(**name));
+            let mut there = carried
+                .iter()
+                .filter(|name| self.found.files.contains_key(**name));
             if let Some(name) = there.next() {
                 self.problem(CHECK, name, "is there although nothing is settled");
             }
@@ -101,7 +103,10 @@ impl Verifier<'_> {
             run: &run.report,
             named: continues,
             // The approval of the run names its store; a validator's own has none.
-            store_id: run.approval.as_ref().map_or(record.store_id, |answer| answer.store_id),
+            store_id: run
+                .approval
+                .as_ref()
+                .map_or(record.store_id, |answer| answer.store_id),
             reverts: record.reverts.as_ref(),
         };
         if let Err(why) = may_settle(&record, &of) {
@@ -214,7 +219,11 @@ impl Verifier<'_> {
             self.problem("judgement", artifact, "is not what run and settlement show");
         }
         if !there && report.status == Status::Pass && shown.is_some() {
-            self.problem("judgement", artifact, "is missing although a result was landed");
+            self.problem(
+                "judgement",
+                artifact,
+                "is missing although a result was landed",
+            );
         }
     }
 }
