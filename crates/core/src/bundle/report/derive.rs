@@ -47,10 +47,10 @@ pub fn build_report(
     Report {
         schema_version: SCHEMA_VERSION,
         report_renderer: Renderer::NEWEST.number(),
-        kind: match (&facts.reverifies, facts.settles) {
+        kind: match (&facts.reverifies, &sealing.continues) {
             (Some(_), _) => Kind::Reverification,
-            (None, true) => Kind::Settlement,
-            (None, false) => Kind::Run,
+            (None, Some(_)) => Kind::Settlement,
+            (None, None) => Kind::Run,
         },
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),

@@ -79,6 +79,9 @@ impl Verifier<'_> {
             }
             return;
         }
+        if folded.facts.outcome.is_none() {
+            return;
+        }
         for name in [OUTCOME, OUTCOME_SIGNATURE] {
             if !self.found.files.contains_key(name) {
                 return self.problem(CHECK, name, "is missing although a run is settled");
@@ -115,6 +118,7 @@ impl Verifier<'_> {
         if let Some(reverts) = &record.reverts {
             self.takes_back(continues, reverts);
         }
+        self.landed_result(report, &run);
         self.stage5(report, folded, continues, &run);
     }
 
@@ -156,6 +160,20 @@ impl Verifier<'_> {
                 self.problem(CHECK, OUTCOME, why.to_string());
                 None
             }
+        }
+    }
+
+    /// What was accepted and landed is the result of the run, and no other commit.
+    fn landed_result(&mut self, report: &Report, run: &Linked) {
+        let told = report.settlement.as_ref();
+        let accepted = told.filter(|told| told.outcome == Outcome::Accepted);
+        let Some(landed) = accepted.and_then(Told::landed) else {
+            return;
+        };
+        let result = run.report.result.as_ref();
+        if landed.new_commit.as_ref() != result.and_then(|result| result.commit.as_ref()) {
+            let what = "landed another commit than the result of the run";
+            self.problem(CHECK, bundle::EVENTS, what);
         }
     }
 
