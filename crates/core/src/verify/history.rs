@@ -70,7 +70,10 @@ impl Verifier<'_> {
         // Cut short before the word was written down: then nothing was said.
         let said_nothing = is_settlement
             && events.len() == 1
-            && folded.completed.as_ref().is_some_and(RunCompleted::is_abort);
+            && folded
+                .completed
+                .as_ref()
+                .is_some_and(RunCompleted::is_abort);
         if folded.facts.settles != is_settlement && !said_nothing {
             self.problem(
                 "order",

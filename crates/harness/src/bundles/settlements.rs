@@ -14,9 +14,10 @@ use cto_core::values::ids::RunId;
 use cto_core::values::json;
 use cto_core::verify::{FoundBundle, Standing};
 
+use crate::bundles::reader::MAX_DOCUMENT;
 use crate::bundles::verifier;
 use crate::evidence::keys::put_new;
-use crate::host::{self, Home};
+use crate::host::{self, Home, files};
 
 /// Where the words about one run lie.
 pub fn desk_of(home: &Home, run: &RunId) -> PathBuf {
@@ -61,17 +62,24 @@ pub fn verified(home: &Home, run: &RunId, trust: &Trust) -> io::Result<Vec<Settl
     Ok(good.collect())
 }
 
+/// The same of a run that is only read: its list of files is read with it.
+pub fn effective_at(home: &Home, dir: &Path, report: &Report, trust: &Trust) -> Option<Effective> {
+    may_be_settled(report).ok()?;
+    let sums = files::read_limited(&dir.join(bundle::SUMS), MAX_DOCUMENT).ok()?;
+    effective(home, Digest::of(&sums), report, trust)
+}
+
 pub fn report_of(found: &FoundBundle) -> Option<Report> {
     json::read(found.documents.get(bundle::REPORT)?).ok()
 }
 
 /// What a run comes to with everything that was said of it; none where nobody has to say anything.
-pub fn effective(home: &Home, dir: &Path, report: &Report, trust: &Trust) -> Option<Effective> {
+/// `sums` is the digest of its `SHA256SUMS`.
+pub fn effective(home: &Home, sums: Digest, report: &Report, trust: &Trust) -> Option<Effective> {
     may_be_settled(report).ok()?;
-    let sums = fs::read(dir.join(bundle::SUMS)).ok()?;
     let own = Continues {
         run_id: report.run_id.clone(),
-        sums_sha256: Digest::of(&sums),
+        sums_sha256: sums,
     };
     let said = verified(home, &report.run_id, trust).ok()?;
     Some(effective_verdict(report, &own, &said))

@@ -12,8 +12,8 @@ pub struct Opening {
     pub identity: RunIdentity,
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
-    /// What the engine is told beside the task, where the contract names it.
-    pub instructions: Option<Vec<u8>>,
+    /// What the contract names by digest, by name.
+    pub beside: Vec<(&'static str, Vec<u8>)>,
     pub secrets: Secrets,
     /// Whose key signs at the end.
     pub keys: KeyStore,

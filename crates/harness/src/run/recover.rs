@@ -176,7 +176,7 @@ fn close(
         contract,
         sealed_contract,
         // They lie there already.
-        instructions: None,
+        beside: Vec::new(),
         secrets,
         keys: KeyStore::of(home),
         goes_on,

@@ -27,13 +27,11 @@ use cto_core::verify::links::{Linked, linked_run};
 
 pub use store::Words;
 
-use crate::bundles::{settlements, verifier};
+use crate::bundles::{reader, settlements, verifier};
 use crate::evidence::host_names::HostNames;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
-use crate::evidence::{
-    EvidenceError, GoesOn, OpenBundle, Opening, SealedBundle, reserve_run_dir,
-};
+use crate::evidence::{EvidenceError, GoesOn, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::host::failure::{self, Failure};
 use crate::host::{self, Env, Home, repositories};
 use crate::run::approvals::store::{Kept, Store};
@@ -57,7 +55,7 @@ pub struct Settling {
     pub named: Continues,
     pub earlier: Vec<Settlement>,
     contract: Vec<u8>,
-    instructions: Option<Vec<u8>>,
+    instructions: Option<(&'static str, Vec<u8>)>,
 }
 
 fn nothing(what: &str) -> Failure {
@@ -70,23 +68,32 @@ impl Settling {
         let unreadable = |error: &dyn std::error::Error| {
             nothing("the bundle of the run cannot be read").because(error)
         };
-        let trust = KeyStore::of(home).trust().map_err(|error| error.failure())?;
+        let trust = KeyStore::of(home)
+            .trust()
+            .map_err(|error| error.failure())?;
         let (found, verification) =
             verifier::examine(dir, &trust).map_err(|error| unreadable(&error))?;
-        let problem = verification.problems.iter().chain(&verification.unknowns).next();
-        if let (Standing::Bad | Standing::Unknown, Some(problem)) = (verification.standing, problem) {
+        let problem = verification
+            .problems
+            .iter()
+            .chain(&verification.unknowns)
+            .next();
+        if let (Standing::Bad | Standing::Unknown, Some(problem)) = (verification.standing, problem)
+        {
             return Err(nothing("the bundle of the run does not verify here")
                 .reason(format!("{}: {}", problem.artifact, problem.message)));
         }
         let linked = linked_run(&found, &verification);
         let (id, run) = linked.ok_or_else(|| nothing("the bundle of the run cannot be read"))?;
-        let earlier = settlements::verified(home, &id, &trust).map_err(|error| unreadable(&error))?;
+        let earlier =
+            settlements::verified(home, &id, &trust).map_err(|error| unreadable(&error))?;
         let document = |name: &str| found.documents.get(name).cloned();
         let instructions = found.files.contains_key(bundle::INSTRUCTIONS);
         let instructions = instructions
-            .then(|| crate::bundles::reader::document(dir, bundle::INSTRUCTIONS))
+            .then(|| reader::document(dir, bundle::INSTRUCTIONS))
             .transpose()
-            .map_err(|error| unreadable(&error))?;
+            .map_err(|error| unreadable(&error))?
+            .map(|bytes| (bundle::INSTRUCTIONS, bytes));
         Ok(Self {
             dir: dir.to_owned(),
             named: Continues {
@@ -111,7 +118,10 @@ impl Settling {
     /// The accepting settlement whose landing a rejection would take back now.
     fn to_take_back(&self) -> Option<&RunId> {
         let stands = self.stands();
-        let by = stands.by.as_ref().filter(|_| stands.standing == Stands::Accepted)?;
+        let by = stands
+            .by
+            .as_ref()
+            .filter(|_| stands.standing == Stands::Accepted)?;
         let earlier = self.earlier.iter().find(|earlier| earlier.run_id == *by);
         earlier.map(|earlier| &earlier.run_id)
     }
@@ -179,7 +189,8 @@ impl Settling {
             store_id: approved.map_or(own, |answer| answer.store_id),
             reverts: record.reverts.as_ref(),
         };
-        may_settle(record, &of).map_err(|why| nothing("this cannot be said of the run").because(&why))
+        may_settle(record, &of)
+            .map_err(|why| nothing("this cannot be said of the run").because(&why))
     }
 }
 
@@ -234,7 +245,9 @@ fn say(
     land: impl FnOnce(&mut OpenBundle) -> Result<Landing, EvidenceError>,
 ) -> Result<(), EvidenceError> {
     let bytes = kept.record.as_bytes();
-    bundle.emit(Event::OperatorOutcomeRecorded(record.event(Digest::of(bytes))))?;
+    bundle.emit(Event::OperatorOutcomeRecorded(
+        record.event(Digest::of(bytes)),
+    ))?;
     if let Landing::Updates(updates) = land(bundle)? {
         for update in updates {
             bundle.emit(Event::LandingUpdated(update))?;
@@ -284,14 +297,16 @@ fn begin(
         started_at,
     };
     let mut secrets = Secrets::from_env(env);
-    let repository = contract.valid().and_then(|contract| contract.lane.repository.as_ref());
+    let repository = contract
+        .valid()
+        .and_then(|contract| contract.lane.repository.as_ref());
     let repository = repository.and_then(|named| repositories::find(home, &named.path_sha256));
     secrets.names = HostNames::of_host(repository.as_deref().into_iter(), env);
     let opening = Opening {
         identity,
         contract,
         sealed_contract,
-        instructions: settling.instructions.clone(),
+        beside: settling.instructions.clone().into_iter().collect(),
         secrets,
         keys,
         goes_on: Some(GoesOn {

@@ -67,8 +67,9 @@ impl Shelf {
         });
         forged.edit_events(|events| {
             for event in events.iter_mut() {
+                let kind = event["type"].as_str().unwrap().to_owned();
                 let data = &mut event["data"];
-                match event["type"].as_str().unwrap() {
+                match kind.as_str() {
                     "run.started" => data["stage"] = 5.into(),
                     "task.contract.created" => {
                         data["contract_digest"] = json!(sealed.contract_digest);
