@@ -9,7 +9,7 @@
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `spent.rs` copies that go while the next commands run
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
-//!   after the run; `recover.rs` closes what was interrupted; `settlement/` what is said of a run afterwards
+//!   after the run; `recover.rs` closes what was interrupted
 //!
 //! Imports every room below it but records. Imported by proof and cli.
 
@@ -18,7 +18,6 @@ pub mod checks;
 pub mod engine;
 pub mod execution;
 pub mod recover;
-pub mod settlement;
 pub mod stage_proof;
 
 mod afterwards;
