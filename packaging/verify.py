@@ -33,7 +33,7 @@ import sys
 import tempfile
 
 SUMS, ATTESTATION, REPORT, LOCK = "SHA256SUMS", "attestation.json", "report.json", "run.lock"
-EVENTS, NAMESPACE = "events.normalized.jsonl", "approval@cto-harness"
+EVENTS, APPROVAL, OUTCOME = "events.normalized.jsonl", "approval@cto-harness", "outcome@cto-harness"
 CONTRACT, INSTRUCTIONS, REVERIFY = "contract.json", "instructions.md", "reverify"
 COMPANIONS = {
     "attestations/provenance.json": "https://slsa.dev/provenance/v1",
@@ -196,7 +196,8 @@ class Files:
             raise Bad(f"{name}: is not listed in {SUMS}")
 
     def take(self, name, length, source):
-        keep = name in (SUMS, ATTESTATION, REPORT, EVENTS, CONTRACT) or name in COMPANIONS or name.startswith("relied/approval-")
+        kept = (SUMS, ATTESTATION, REPORT, EVENTS, CONTRACT)
+        keep = name in kept or name in COMPANIONS or name.startswith(("relied/approval-", "relied/outcome.json"))
         if keep and length > MAX_DOCUMENT:
             raise Bad(f"{name}: is too large")
         hasher, parts = hashlib.sha256(), []
@@ -475,19 +476,50 @@ def check_approvals(files, report, signers):
         used = [line["data"]["timestamp"] for line in lines if line.get("type") == "approval.granted"]
         if len(used) != 1 or not said["timestamp"] <= used[0] < said["expiry"]:
             raise Bad(f"{record}: did not count when it was used")
-        if signers is not None and not ssh_signed(signers, said["actor"], files.bytes[record], files.bytes[signature]):
+        if signers is not None and not ssh_signed(signers, said["actor"], files.bytes[record], files.bytes[signature], APPROVAL):
             raise Bad(f"{record}: was not signed by {said['actor']!r}, or they may not approve")
         found.append(said["actor"])
     return found
 
 
-def ssh_signed(signers, actor, record, signature):
+def check_outcome(files, report, signers):
+    """What the operator said of the run that is settled, and who. None where nothing is settled."""
+    record, signature = "relied/outcome.json", "relied/outcome.json.sig"
+    settles = report.get("kind") == "settlement"
+    if settles and record not in files.bytes and report.get("status") == "blocked":
+        return None  # Cut short before anything was said.
+    if settles != (record in files.bytes) or settles != (signature in files.bytes) or settles != isinstance(report.get("continues"), dict):
+        raise Bad(f"{record}: a settlement has a signed outcome and the run it goes on from, and nothing else has")
+    if not settles:
+        return None
+    said = read_json(record, files.bytes[record])
+    if canonical(said) != files.bytes[record]:
+        raise Bad(f"{record}: is not written as it was signed")
+    run = {"run_id": said.get("run_id"), "sums_sha256": said.get("sums_sha256")}
+    if run != report["continues"] or said.get("contract_digest") != report.get("contract_digest"):
+        raise Bad(f"{record}: was said of another run or contract")
+    first = json.loads(files.bytes[EVENTS].splitlines()[0])
+    told, data = report.get("settlement"), first.get("data", {})
+    fits = first.get("type") == "operator.outcome.recorded" and data.get("record_sha256") == files.digests[record]
+    words = (said.get("outcome"), said.get("actor"), said.get("given") == "ahead", said.get("land"))
+    for other in (data, told if isinstance(told, dict) else {}):
+        fits = fits and words == (other.get("outcome"), other.get("actor"), other.get("given_ahead"), other.get("land"))
+    accepted = said.get("outcome") == "accepted"
+    landed = isinstance(told, dict) and (told.get("landing") or {}).get("step") == "landed"
+    if not fits or said.get("outcome") not in ("accepted", "rejected") or (report.get("status") == "pass" and not (accepted and landed)):
+        raise Bad(f"{record}: is not the outcome that the settlement tells of")
+    if signers is not None and not ssh_signed(signers, said["actor"], files.bytes[record], files.bytes[signature], OUTCOME):
+        raise Bad(f"{record}: was not signed by {said['actor']!r}, or they may not say what becomes of a result")
+    return said
+
+
+def ssh_signed(signers, actor, record, signature, namespace):
     if not isinstance(actor, str) or not re.fullmatch(r"[A-Za-z0-9._@+-]+", actor) or actor.startswith("-"):
         return False
     with tempfile.NamedTemporaryFile() as file:
         file.write(signature)
         file.flush()
-        words = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", actor, "-n", NAMESPACE, "-s", file.name]
+        words = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", actor, "-n", namespace, "-s", file.name]
         return subprocess.run(words, input=record, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
@@ -514,7 +546,9 @@ def main(arguments):
     try:
         files = from_directory(place) if os.path.isdir(place) else from_archive(open_archive(place))
         predicate, signer = check(files, key)
-        approvers = check_approvals(files, read_json(REPORT, files.bytes[REPORT]), signers)
+        report = read_json(REPORT, files.bytes[REPORT])
+        approvers = check_approvals(files, report, signers)
+        outcome = check_outcome(files, report, signers)
     except Bad as error:
         print(f"BAD  {printable(place)}\n  {printable(error)}")
         return 1
@@ -532,6 +566,9 @@ def main(arguments):
     for approver in approvers:
         checked = "and signed it" if signers is not None else "by its own word: --signers was not given"
         print(f"  {printable(approver)} approved it, {checked}")
+    if outcome is not None:
+        checked = "and signed it" if signers is not None else "by their own word: --signers was not given"
+        print(f"  {printable(outcome['actor'])} {printable(outcome['outcome'])} the result of {printable(outcome['run_id'])}, {checked}")
     print("  The signature proves who vouches for these files: what they say is as good as that machine, its user and its root.")
     return 0
 

@@ -3,6 +3,7 @@
 //! - this file: the names of its artifacts, and the digests a report holds of them
 //! - `report/` `report.json`; `report_md.rs` the page for people, `renderer.rs` its numbers; `sums.rs` `SHA256SUMS`
 //! - `approval/` what a person was asked and said; `archive.rs` a bundle as one file; `attest/` what its signature says
+//! - `settlement/` what the operator says of a result, and the verdict that counts then
 //! - `again.rs` which of them may be judged again without an engine
 //! - `owner.rs` whose a directory is that is named like a run
 //!
@@ -16,6 +17,7 @@ pub mod owner;
 mod renderer;
 pub mod report;
 pub mod report_md;
+pub mod settlement;
 pub mod sums;
 
 use std::collections::BTreeMap;
@@ -84,6 +86,8 @@ pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
 pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
 pub const STAGE3_PROOF: &str = "stage3-copied-repo-proof.json";
 pub const STAGE4_PROOF: &str = "stage4-disposable-sandbox-proof.json";
+/// In the settlement of a run of stage 5.
+pub const STAGE5_PROOF: &str = "stage5-owned-repo-proof.json";
 
 /// The marker file a blocked gate leaves, for tools that look for files rather than codes.
 pub fn note_of(code: Code) -> Option<&'static str> {

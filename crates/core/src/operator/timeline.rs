@@ -267,7 +267,13 @@ pub fn event_sentence(event: &Event) -> String {
         Event::OperatorOutcomeRecorded(outcome) => {
             format!("{:?} by {}", outcome.outcome, outcome.actor).to_lowercase()
         }
-        Event::LandingUpdated(landing) => landing.step.clone(),
+        Event::LandingUpdated(landing) => {
+            let word = format!("{} ({})", landing.step.as_str(), landing.mode.as_str());
+            match &landing.detail {
+                Some(why) => format!("{word}: {why}"),
+                None => word,
+            }
+        }
         Event::RunCompleted(done) => match done.blockers.is_empty() {
             true => done.status.as_str().to_owned(),
             false => {

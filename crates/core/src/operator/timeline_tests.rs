@@ -162,6 +162,10 @@ fn every_event_that_carries_words_says_them() {
         outcome: Outcome::Rejected,
         actor: "operator".into(),
         given_ahead: false,
+        rules: crate::run::rules::Rules::NEWEST.number(),
+        record_sha256: crate::values::digest::Digest::of(b"record"),
+        land: None,
+        reverts: None,
     });
     for (event, want) in [
         (make::started(), "fake at stage 2 on demo"),

@@ -141,6 +141,7 @@ pub fn named_rules(bytes: &[u8]) -> Option<RulesNumber> {
     let line = bytes.split(|byte| *byte == b'\n').next()?;
     match EventLine::read(1, line).ok()?.event {
         Event::RunStarted(started) => Some(started.rules),
+        Event::OperatorOutcomeRecorded(said) => Some(said.rules),
         _ => None,
     }
 }

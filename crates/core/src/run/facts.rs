@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
     Approval, BranchPolicyChecked, BranchPolicyRecorded, ContractCreated, DiffChecked, EngineEnded,
-    EngineReview, Event, FailedBy, GateBlocked, GitUse, Outcome, PatchApplied, RunCompleted,
-    Toolchain, VerificationCompleted,
+    EngineReview, Event, FailedBy, GateBlocked, GitUse, LandingStep, LandingUpdated,
+    OperatorOutcome, Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
@@ -51,10 +51,18 @@ pub struct Facts {
     /// A settlement: the operator said what becomes of a run.
     pub settles: bool,
     pub rejected_by_operator: bool,
+    pub outcome: Option<OperatorOutcome>,
+    /// What became of its landing, step by step.
+    pub landing: Vec<LandingUpdated>,
     pub findings: Vec<Finding>,
 }
 
 impl Facts {
+    /// The last word about a landing of this kind.
+    pub fn landing_at(&self, step: LandingStep) -> Option<&LandingUpdated> {
+        self.landing.iter().rev().find(|update| update.step == step)
+    }
+
     /// Was the private copy worked in: by an engine, or by putting in the patch of an earlier run?
     pub fn copy_was_used(&self) -> bool {
         self.engine_events.contains(&EventType::EngineStarted)
@@ -119,6 +127,8 @@ impl Folded {
             Event::OperatorOutcomeRecorded(outcome) => {
                 facts.settles = true;
                 facts.rejected_by_operator = outcome.outcome == Outcome::Rejected;
+                facts.rules = outcome.rules;
+                facts.outcome = Some(outcome.clone());
             }
             Event::RunCompleted(done) => {
                 facts.findings = done.findings.clone();
@@ -138,8 +148,8 @@ impl Folded {
             | Event::EngineWarning(_)
             | Event::EnginePermission(_)
             | Event::EngineTokens(_)
-            | Event::EngineModelCall(_)
-            | Event::LandingUpdated(_) => {}
+            | Event::EngineModelCall(_) => {}
+            Event::LandingUpdated(step) => facts.landing.push(step.clone()),
         }
         Ok(())
     }

@@ -141,7 +141,12 @@ impl Machine {
             (S::DiffChecked, Event::VerificationCompleted(_)) => S::Verified,
             (S::Verified, Event::BranchPolicyChecked(_)) if self.disposable => S::PolicyChecked,
 
-            (S::Fresh, Event::OperatorOutcomeRecorded(_)) => S::Settling,
+            // There was no settlement before rules 9.
+            (S::Fresh, Event::OperatorOutcomeRecorded(said))
+                if said.rules >= Rules::Nine.number() =>
+            {
+                S::Settling
+            }
             (S::Settling, Event::LandingUpdated(_)) => S::Settling,
 
             (S::Completed, _) => return Err(refuse()),

@@ -236,11 +236,21 @@ fn outcome() -> Event {
         outcome: Outcome::Accepted,
         actor: "o".into(),
         given_ahead: false,
+        rules: Rules::NEWEST.number(),
+        record_sha256: Digest::of(b"record"),
+        land: Some(LandMode::Merge),
+        reverts: None,
     })
 }
 
 fn landing() -> Event {
-    Event::LandingUpdated(LandingUpdated { step: "s".into() })
+    Event::LandingUpdated(LandingUpdated {
+        step: LandingStep::Landed,
+        mode: LandMode::Merge,
+        old_commit: None,
+        new_commit: None,
+        detail: None,
+    })
 }
 
 fn text(make: fn(EngineText) -> Event) -> Event {

@@ -66,6 +66,21 @@ impl Action {
         Self::CortexCoreMutation,
     ];
 
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Merge => "merge",
+            Self::Deploy => "deploy",
+            Self::Close => "close",
+            Self::PrOpen => "pr_open",
+            Self::IssueClose => "issue_close",
+            Self::PublicPublication => "public_publication",
+            Self::CredentialChange => "credential_change",
+            Self::VendorSourceMutation => "vendor_source_mutation",
+            Self::CortexCoreMutation => "cortex_core_mutation",
+        }
+    }
+
     /// Forbidden whether or not the case says so.
     pub const ALWAYS: [Self; 4] = [
         Self::Push,

@@ -69,11 +69,17 @@ impl Verifier<'_> {
         times: Times,
     ) {
         self.page(rules, &documents.report);
-        // A settlement plans, starts and contains nothing.
-        if folded.facts.settles {
-            return;
-        }
         let facts = &folded.facts;
+        // A settlement plans, starts and contains nothing.
+        if facts.settles {
+            if let Some(what) = wrong_blockers(documents, facts) {
+                self.problem("report", bundle::REPORT, what);
+            }
+            if let Some(what) = wrong_finish(rules, &documents.report, times) {
+                self.problem("freshness", bundle::REPORT, what);
+            }
+            return self.signing_time(rules, times);
+        }
         for (check, artifact, what) in [
             ("judgement", bundle::GATES, wrong_gates(documents, facts)),
             ("judgement", bundle::ELIGIBILITY, wrong_decision(documents)),

@@ -4,7 +4,7 @@
 //!   searchable
 //! - `log_tail.rs` the end of a log of any length
 //! - `verifier.rs` the files a verifier asks for; `pack.rs` a bundle as one file
-//! - `prune.rs` deleting by a rule
+//! - `settlements.rs` what was said of a run after it was sealed; `prune.rs` deleting by a rule
 //!
 //! Imports host and evidence. Imported by records, run, proof and cli.
 
@@ -14,4 +14,5 @@ pub mod pack;
 pub mod prune;
 pub mod reader;
 pub mod runs_root;
+pub mod settlements;
 pub mod verifier;

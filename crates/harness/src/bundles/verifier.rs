@@ -67,9 +67,9 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    pub fn dir(&self, dir: &Path) -> io::Result<Verification> {
+    /// A directory, with what its verification was made from.
+    pub fn dir_with_files(&self, dir: &Path) -> io::Result<(FoundBundle, Verification)> {
         self.examine(dir, None)
-            .map(|(_, verification)| verification)
     }
 
     fn examine(&self, dir: &Path, keep: Option<&str>) -> io::Result<(FoundBundle, Verification)> {

@@ -1,6 +1,6 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
-//! - `mod.rs` the open bundle, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
+//! - `mod.rs` the open bundle, `opening.rs` what it starts from, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
 //!   engine left, packed
 //! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
 //!   and `sign/` who signs it; `signers.rs` who may approve
@@ -17,6 +17,7 @@ pub mod sign;
 pub mod signers;
 
 mod lock;
+mod opening;
 mod scratch;
 mod seal;
 
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cto_core::bundle;
-use cto_core::bundle::report::{Claimed, Reliance, RunIdentity};
+use cto_core::bundle::report::{Claimed, Continues, Reliance, RunIdentity};
 use cto_core::containment::ProcessReport;
 use cto_core::gate::GateReport;
 use cto_core::gate::eligibility;
@@ -44,6 +45,7 @@ use cto_core::values::json::JsonError;
 use cto_core::values::time::Utc;
 
 pub use lock::{Liveness, OpenEntry, RunLock, has_lost_its_report, is_held, liveness};
+pub use opening::{GoesOn, Opening};
 pub use seal::SealedBundle;
 
 use crate::evidence::clock::{Before, Clock, millis};
@@ -99,6 +101,8 @@ pub struct OpenBundle {
     pub gates: GateReport,
     /// What this run relies on.
     pub relies_on: Vec<Reliance>,
+    /// Only of a settlement: the bundle whose chain goes on here.
+    continues: Option<Continues>,
     /// The clock of the run, where this process ran it.
     pub clock: Option<Arc<Clock>>,
     processes: Vec<ProcessReport>,
@@ -151,18 +155,6 @@ impl Appended {
     }
 }
 
-/// What a run starts from.
-pub struct Opening {
-    pub identity: RunIdentity,
-    pub contract: ContractDocument,
-    pub sealed_contract: SealedContract,
-    /// What the contract names by digest, by name.
-    pub beside: Vec<(&'static str, Vec<u8>)>,
-    pub secrets: Secrets,
-    /// Whose key signs at the end.
-    pub keys: KeyStore,
-}
-
 impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
     pub fn open(home: &Home, dir: PathBuf, mut opening: Opening) -> Result<Self, EvidenceError> {
@@ -196,10 +188,13 @@ impl OpenBundle {
         lock: RunLock,
     ) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        let head = chain::chain_start(
-            &opening.identity.run_id,
-            &opening.sealed_contract.contract_digest,
-        );
+        let own = || {
+            chain::chain_start(
+                &opening.identity.run_id,
+                &opening.sealed_contract.contract_digest,
+            )
+        };
+        let head = opening.goes_on.as_ref().map_or_else(own, |on| on.head);
         let words = cto_core::values::json::parse_strict(&opening.sealed_contract.bytes);
         let spoken = words.map(|words| opening.secrets.names.spoken(&words));
         Ok(Self {
@@ -219,6 +214,7 @@ impl OpenBundle {
                 gates: Vec::new(),
             },
             relies_on: Vec::new(),
+            continues: opening.goes_on.map(|on| on.from),
             clock: None,
             processes: Vec::new(),
             folded: Folded::default(),
@@ -446,10 +442,14 @@ impl OpenBundle {
 
 fn is_barrier(kind: EventType) -> bool {
     // What must survive a crash: that an approval was used, that an engine was about to run, that
-    // it ended.
+    // it ended, what the operator said, and what became of a target.
     matches!(
         kind,
-        EventType::ApprovalGranted | EventType::PlanUpdated | EventType::EngineEnded
+        EventType::ApprovalGranted
+            | EventType::PlanUpdated
+            | EventType::EngineEnded
+            | EventType::OperatorOutcomeRecorded
+            | EventType::LandingUpdated
     )
 }
 

@@ -93,6 +93,7 @@ impl OpenBundle {
                 claimed: self.claimed.clone(),
                 late,
                 relies_on: self.relies_on.clone(),
+                continues: self.continues.clone(),
                 timings,
                 source: self.source_meanwhile(),
             },

@@ -7,6 +7,7 @@ use std::path::Path;
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
+use cto_core::gate::ladder::stage5::Stage5Proof;
 use cto_core::gate::ladder::{
     Candidate, LaneKey, PROVEN_BY, RefusedRun, Stage1Proof, StageProof, proof_of,
 };
@@ -183,6 +184,10 @@ fn proof_at(dir: &Path, home: &Home, trust: &Trust, by: Origin) -> Option<StageP
         .documents
         .get(bundle::STAGE1_PROOF)
         .and_then(|bytes| json::read(bytes).ok());
+    let stage5: Option<Stage5Proof> = found
+        .documents
+        .get(bundle::STAGE5_PROOF)
+        .and_then(|bytes| json::read(bytes).ok());
     let refused = stage1
         .as_ref()
         .and_then(|proof| refused_run(&proof.refused_by_default.run_id, home, trust));
@@ -193,6 +198,7 @@ fn proof_at(dir: &Path, home: &Home, trust: &Trust, by: Origin) -> Option<StageP
             artifacts: &artifacts,
             stage1: stage1.as_ref(),
             refused: refused.as_ref(),
+            stage5: stage5.as_ref(),
         },
         by,
     )

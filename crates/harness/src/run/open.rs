@@ -75,6 +75,7 @@ pub fn open(
         beside: told.into_iter().chain(own).collect(),
         secrets,
         keys,
+        goes_on: None,
     };
     OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
 }

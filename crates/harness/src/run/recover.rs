@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, InterpreterFacts, RunIdentity};
+use cto_core::bundle::settlement::{OUTCOME, OutcomeRecord};
 use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::run::chain::{self, EventLine};
@@ -20,14 +21,16 @@ use cto_core::task::contract::{ContractDocument, InvalidContract, SealedContract
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
+use cto_core::values::digest::Digest;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 
+use crate::bundles::reader;
 use crate::evidence::host_names::HostNames;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{
-    EvidenceError, OpenBundle, OpenEntry, Opening, RunLock, has_lost_its_report,
+    EvidenceError, GoesOn, OpenBundle, OpenEntry, Opening, RunLock, has_lost_its_report,
 };
 use crate::host::files;
 use crate::host::{self, Env, Home, repositories};
@@ -45,6 +48,8 @@ pub enum RecoverError {
     NewerRules(RulesNumber),
     #[error("it was sealed, and its report.json is gone; put it back, or remove the run")]
     ReportGone,
+    #[error("it settles {0}, whose bundle cannot be read")]
+    RunGone(RunId),
 }
 
 /// One run that was closed, or could not be.
@@ -154,7 +159,12 @@ fn close(
     }
     host::make_private_dir(&dir.join(bundle::SCRATCH_DIR))?;
     let (contract, sealed_contract) = contract(&dir)?;
-    let (lines, lost) = chain(&dir, run_id, &sealed_contract)?;
+    let goes_on = goes_on(home, &dir)?;
+    let start = match &goes_on {
+        Some(on) => on.head,
+        None => chain::chain_start(run_id, &sealed_contract.contract_digest),
+    };
+    let (lines, lost) = chain(&dir, run_id, start)?;
     if !containment_fits(&dir, &lines) {
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
@@ -169,6 +179,7 @@ fn close(
         beside: Vec::new(),
         secrets,
         keys: KeyStore::of(home),
+        goes_on,
     };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
     repair_trace(bundle.dir())?;
@@ -184,6 +195,24 @@ fn close(
         detail: Some(detail),
     }])?;
     Ok(())
+}
+
+/// The bundle that a settlement goes on from, by the signed word it carries; none of a run. That bundle is sealed,
+/// so it is there, or nothing can be told of where the chain began.
+fn goes_on(home: &Home, dir: &Path) -> Result<Option<GoesOn>, RecoverError> {
+    let found = match files::read_limited(&dir.join(OUTCOME), 64 << 10) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    let torn = |_| io::Error::other("the outcome it settles cannot be read");
+    let record: OutcomeRecord = cto_core::values::json::read(&found).map_err(torn)?;
+    let run = home.runs.join(record.run_id.as_str());
+    let sealed =
+        reader::sealed_report(&run).map_err(|_| RecoverError::RunGone(record.run_id.clone()))?;
+    Ok(Some(GoesOn {
+        from: record.continues(),
+        head: sealed.report.events.head,
+    }))
 }
 
 /// Paths the run's bundle has other names for, as far as they are known now.
@@ -268,7 +297,7 @@ fn contract(dir: &Path) -> Result<(ContractDocument, SealedContract), RecoverErr
 fn chain(
     dir: &Path,
     run_id: &RunId,
-    contract: &SealedContract,
+    start: Digest,
 ) -> Result<(Vec<EventLine>, Option<String>), RecoverError> {
     let path = dir.join(bundle::EVENTS);
     let bytes = match fs::read(&path) {
@@ -276,7 +305,6 @@ fn chain(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let start = chain::chain_start(run_id, &contract.contract_digest);
     let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
         .filter(|(lines, _)| {

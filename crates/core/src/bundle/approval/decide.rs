@@ -2,7 +2,7 @@
 //! anything of the engine is started.
 
 use super::signers::Signers;
-use super::sshsig::{SignatureProblem, signer_of};
+use super::sshsig::{Purpose, SignatureProblem, signer_of};
 use super::{Answer, EXECUTION_SCOPE, ExecutionRequest};
 use crate::task::contract::Contract;
 use crate::values::blocker::Code;
@@ -68,9 +68,9 @@ pub fn read_answer(
     if answer.to_bytes().ok().as_deref() != Some(shown.answer) {
         return Err(mismatch("the answer is not written as it was signed"));
     }
-    let key = signer_of(shown.signature, shown.answer)
+    let key = signer_of(shown.signature, shown.answer, Purpose::Approval)
         .map_err(|problem: SignatureProblem| mismatch(&format!("its signature: {problem}")))?;
-    match signers.actor(&key) {
+    match signers.actor(&key, Purpose::Approval) {
         None => return Err(mismatch("it was signed by a key that may not approve here")),
         Some(actor) if actor != answer.actor => {
             return Err(mismatch("it was signed by somebody else than it names"));
@@ -196,11 +196,10 @@ mod tests {
             };
             let answer = Answer::to(&request, Digest::of(&bytes), &said);
             let key = SigningKey::from_bytes(&[7; 32]);
-            let mut signers = std::collections::BTreeMap::new();
-            signers.insert(key.verifying_key().to_bytes(), "me".to_owned());
+            let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).unwrap();
             Self {
                 key,
-                signers: Signers(signers),
+                signers: Signers::only(&public, "me"),
                 request: bytes,
                 answer,
                 used: (

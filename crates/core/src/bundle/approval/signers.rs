@@ -1,9 +1,9 @@
 //! Whose approvals count: a file in the form of OpenSSH's `allowed_signers`, so that `ssh-keygen -Y verify` takes
-//! the very same one. Only what is plain is read: one name, Ed25519, our namespace or none.
+//! the very same one. Only what is plain is read: one name, Ed25519, our namespaces or none.
 
 use std::collections::BTreeMap;
 
-use super::sshsig::NAMESPACE;
+use super::sshsig::Purpose;
 use crate::bundle::attest::PublicKey;
 use crate::records::is_name;
 
@@ -17,9 +17,26 @@ pub struct SignersProblem {
     pub problem: &'static str,
 }
 
-/// Who may approve, by key.
+/// Who may approve, and say what becomes of a result, by key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Signers(pub(super) BTreeMap<[u8; 32], String>);
+pub struct Signers(BTreeMap<[u8; 32], Signer>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Signer {
+    actor: String,
+    purposes: &'static [Purpose],
+}
+
+const BOTH: &[Purpose] = &[Purpose::Approval, Purpose::Outcome];
+/// Lines that name what a key signs for. Any other wording is not read.
+const NAMED: [(&str, &[Purpose]); 3] = [
+    (
+        "namespaces=\"approval@cto-harness,outcome@cto-harness\" ",
+        BOTH,
+    ),
+    ("namespaces=\"approval@cto-harness\" ", &[Purpose::Approval]),
+    ("namespaces=\"outcome@cto-harness\" ", &[Purpose::Outcome]),
+];
 
 impl Signers {
     /// Reads such a file, or says what in it is not plain. No line is passed over but empty ones and comments.
@@ -34,22 +51,28 @@ impl Signers {
                 line: at + 1,
                 problem,
             };
-            let (actor, key) = one(line).map_err(no)?;
-            if signers.insert(key.to_bytes(), actor).is_some() {
+            let (signer, key) = one(line).map_err(no)?;
+            if signers.insert(key.to_bytes(), signer).is_some() {
                 return Err(no("the key stands there twice"));
             }
         }
         Ok(Self(signers))
     }
 
-    /// One key and its owner.
+    /// One key and its owner, for both purposes.
     pub fn only(key: &PublicKey, actor: &str) -> Self {
-        Self(BTreeMap::from([(key.to_bytes(), actor.to_owned())]))
+        let signer = Signer {
+            actor: actor.to_owned(),
+            purposes: BOTH,
+        };
+        Self(BTreeMap::from([(key.to_bytes(), signer)]))
     }
 
-    /// Who a key belongs to.
-    pub fn actor(&self, key: &PublicKey) -> Option<&str> {
-        self.0.get(&key.to_bytes()).map(String::as_str)
+    /// Who a key belongs to, where it may sign for this.
+    pub fn actor(&self, key: &PublicKey, purpose: Purpose) -> Option<&str> {
+        let signer = self.0.get(&key.to_bytes())?;
+        let may = signer.purposes.contains(&purpose);
+        may.then_some(signer.actor.as_str())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -59,23 +82,28 @@ impl Signers {
 
 /// One line as it is written here.
 pub fn line(actor: &str, ssh_key: &str) -> String {
-    format!("{actor} namespaces=\"{NAMESPACE}\" {ssh_key}\n")
+    let (named, _) = NAMED[0];
+    format!("{actor} {named}{ssh_key}\n")
 }
 
-fn one(line: &str) -> Result<(String, PublicKey), &'static str> {
+fn one(line: &str) -> Result<(Signer, PublicKey), &'static str> {
     let (actor, rest) = line.split_once(' ').ok_or("has no key")?;
     let is_plain = is_name(actor) && !actor.contains(['*', '?', '!', ',', '"', '#']);
     if !is_plain {
         return Err("begins with a pattern or no plain name");
     }
     let rest = rest.trim_start();
-    let own = format!("namespaces=\"{NAMESPACE}\" ");
-    let key = rest.strip_prefix(&own).unwrap_or(rest).trim_start();
+    let named = NAMED.iter();
+    let mut named =
+        named.filter_map(|(words, purposes)| Some((rest.strip_prefix(words)?, *purposes)));
+    let (key, purposes) = named.next().unwrap_or((rest, BOTH));
+    let key = key.trim_start();
     if !key.starts_with("ssh-ed25519 ") {
         return Err("has another option, namespace or kind of key than this program knows");
     }
     let key = PublicKey::from_text(key).map_err(|_| "holds no Ed25519 key")?;
-    Ok((actor.to_owned(), key))
+    let actor = actor.to_owned();
+    Ok((Signer { actor, purposes }, key))
 }
 
 #[cfg(test)]
@@ -89,15 +117,29 @@ mod tests {
     fn only_plain_lines_are_read() {
         let key = PublicKey::from_text(KEY).unwrap();
         let text = format!("# mine\n\n{}", line("me@here", KEY));
-        assert_eq!(Signers::read(&text).unwrap().actor(&key), Some("me@here"));
-        let bare = Signers::read(&format!("me {KEY} a comment")).unwrap();
-        assert_eq!(bare.actor(&key), Some("me"));
+        let bare = format!("you {KEY} a comment");
+        let (approves, settles) = (
+            format!("you namespaces=\"approval@cto-harness\" {KEY}"),
+            format!("you namespaces=\"outcome@cto-harness\" {KEY}"),
+        );
+        for (text, actor, approval, outcome) in [
+            (text, "me@here", true, true),
+            (bare, "you", true, true),
+            (approves, "you", true, false),
+            (settles, "you", false, true),
+        ] {
+            let signers = Signers::read(&text).unwrap();
+            let may = |purpose| signers.actor(&key, purpose);
+            assert_eq!(may(Purpose::Approval), approval.then_some(actor), "{text}");
+            assert_eq!(may(Purpose::Outcome), outcome.then_some(actor), "{text}");
+        }
         assert!(Signers::read("").unwrap().is_empty());
         for bad in [
             format!("* {KEY}"),
             format!("a,b {KEY}"),
             format!("me cert-authority {KEY}"),
             format!("me namespaces=\"file\" {KEY}"),
+            format!("me namespaces=\"outcome@cto-harness,file\" {KEY}"),
             format!("me valid-before=\"20200101\" {KEY}"),
             "me ssh-rsa AAAA".to_owned(),
             "me ssh-ed25519 AAAA".to_owned(),

@@ -7,8 +7,24 @@ use sha2::{Digest as _, Sha256, Sha512};
 use crate::bundle::attest::PublicKey;
 use crate::bundle::attest::ssh_string;
 
-/// What an approval is signed for: a signature made for anything else is none.
-pub const NAMESPACE: &str = "approval@cto-harness";
+/// What is signed for: a signature made for anything else is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// What somebody says to a request.
+    Approval,
+    /// What somebody says of a result.
+    Outcome,
+}
+
+impl Purpose {
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Self::Approval => "approval@cto-harness",
+            Self::Outcome => "outcome@cto-harness",
+        }
+    }
+}
+
 const MAGIC: &[u8] = b"SSHSIG";
 const VERSION: u32 = 1;
 const KIND: &[u8] = b"ssh-ed25519";
@@ -35,8 +51,12 @@ pub enum SignatureProblem {
     Signature,
 }
 
-/// Who signed these very bytes, for an approval.
-pub fn signer_of(armor: &str, message: &[u8]) -> Result<PublicKey, SignatureProblem> {
+/// Who signed these very bytes, for this purpose.
+pub fn signer_of(
+    armor: &str,
+    message: &[u8],
+    purpose: Purpose,
+) -> Result<PublicKey, SignatureProblem> {
     use SignatureProblem as No;
     let blob = unarmored(armor).ok_or(No::NotASignature)?;
     let rest = blob.strip_prefix(MAGIC).ok_or(No::NotASignature)?;
@@ -56,7 +76,7 @@ pub fn signer_of(armor: &str, message: &[u8]) -> Result<PublicKey, SignatureProb
     let raw = of_kind(key).ok_or(No::KeyKind)?;
     let raw = raw.try_into().map_err(|_| No::Key)?;
     let key = PublicKey::from_bytes(raw).map_err(|_| No::Key)?;
-    if namespace != NAMESPACE.as_bytes() {
+    if namespace != purpose.namespace().as_bytes() {
         return Err(No::Namespace);
     }
     let digest = match hash {
@@ -65,16 +85,16 @@ pub fn signer_of(armor: &str, message: &[u8]) -> Result<PublicKey, SignatureProb
         _ => return Err(No::Hash),
     };
     let signature = of_kind(signature).ok_or(No::KeyKind)?;
-    match key.signed(&signed_bytes(hash, &digest), signature) {
+    match key.signed(&signed_bytes(purpose, hash, &digest), signature) {
         true => Ok(key),
         false => Err(No::Signature),
     }
 }
 
 /// What the key really signed.
-fn signed_bytes(hash: &[u8], digest: &[u8]) -> Vec<u8> {
+fn signed_bytes(purpose: Purpose, hash: &[u8], digest: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    for part in [NAMESPACE.as_bytes(), b"", hash, digest] {
+    for part in [purpose.namespace().as_bytes(), b"", hash, digest] {
         bytes.extend(u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
         bytes.extend(part);
     }
@@ -128,19 +148,24 @@ I/Sfwu62C6IUGKZTC7mQMA
 
     /// A signature as `ssh-keygen` would make it.
     pub fn sign(key: &SigningKey, message: &[u8]) -> String {
+        sign_for(Purpose::Approval, key, message)
+    }
+
+    /// The same for any purpose.
+    pub fn sign_for(purpose: Purpose, key: &SigningKey, message: &[u8]) -> String {
         let string = |bytes: &[u8]| {
             let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
             [&length[..], bytes].concat()
         };
         let kind = string(KIND);
         let public = [kind.clone(), string(key.verifying_key().as_bytes())].concat();
-        let signed = key.sign(&signed_bytes(b"sha512", &Sha512::digest(message)));
+        let signed = key.sign(&signed_bytes(purpose, b"sha512", &Sha512::digest(message)));
         let signature = [kind, string(&signed.to_bytes())].concat();
         let blob = [
             MAGIC.to_vec(),
             VERSION.to_be_bytes().to_vec(),
             string(&public),
-            string(NAMESPACE.as_bytes()),
+            string(purpose.namespace().as_bytes()),
             string(b""),
             string(b"sha512"),
             string(&signature),
@@ -158,10 +183,27 @@ I/Sfwu62C6IUGKZTC7mQMA
     #[test]
     fn what_ssh_keygen_signs_is_read() {
         let key = PublicKey::from_text(KEY).unwrap();
-        assert_eq!(signer_of(GOOD, b"hello\n"), Ok(key));
+        assert_eq!(signer_of(GOOD, b"hello\n", Purpose::Approval), Ok(key));
         let own = SigningKey::from_bytes(&[7; 32]);
         let public = PublicKey::from_bytes(own.verifying_key().as_bytes()).unwrap();
-        assert_eq!(signer_of(&sign(&own, b"x"), b"x"), Ok(public));
+        assert_eq!(
+            signer_of(&sign(&own, b"x"), b"x", Purpose::Approval),
+            Ok(public)
+        );
+    }
+
+    #[test]
+    fn what_was_signed_for_one_purpose_counts_for_no_other() {
+        let own = SigningKey::from_bytes(&[7; 32]);
+        let both = [Purpose::Approval, Purpose::Outcome];
+        for made in both {
+            let armor = sign_for(made, &own, b"x");
+            for asked in both {
+                let read = signer_of(&armor, b"x", asked);
+                assert_eq!(read.is_ok(), made == asked);
+                assert!(read.is_ok() || read == Err(SignatureProblem::Namespace));
+            }
+        }
     }
 
     #[test]
@@ -196,7 +238,11 @@ I/Sfwu62C6IUGKZTC7mQMA
                 No::Signature,
             ),
         ] {
-            assert_eq!(signer_of(&armor, message), Err(want), "{armor}");
+            assert_eq!(
+                signer_of(&armor, message, Purpose::Approval),
+                Err(want),
+                "{armor}"
+            );
         }
     }
 
@@ -208,13 +254,13 @@ I/Sfwu62C6IUGKZTC7mQMA
             blob[at] ^= 1 << bit;
             let armor = format!("{BEGIN}\n{}\n{END}\n", Base64::encode_string(&blob).as_bytes().chunks(70)
                 .map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>().join("\n"));
-            prop_assert!(signer_of(&armor, b"hello\n").is_err());
+            prop_assert!(signer_of(&armor, b"hello\n", Purpose::Approval).is_err());
         }
 
         #[test]
         fn any_text_is_read_without_panic(text in ".{0,300}") {
-            let _ = signer_of(&text, b"");
-            let _ = signer_of(&format!("{BEGIN}\n{text}\n{END}\n"), b"");
+            let _ = signer_of(&text, b"", Purpose::Approval);
+            let _ = signer_of(&format!("{BEGIN}\n{text}\n{END}\n"), b"", Purpose::Outcome);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
 };
 use crate::bundle::report_md::Renderer;
+use crate::bundle::settlement::Told;
 use crate::containment::Containment;
 use crate::run::attempt::ActionsSeen;
 use crate::run::belief::{self, seen, words};
@@ -46,9 +47,10 @@ pub fn build_report(
     Report {
         schema_version: SCHEMA_VERSION,
         report_renderer: Renderer::NEWEST.number(),
-        kind: match facts.reverifies {
-            Some(_) => Kind::Reverification,
-            None => Kind::Run,
+        kind: match (&facts.reverifies, &sealing.continues) {
+            (Some(_), _) => Kind::Reverification,
+            (None, Some(_)) => Kind::Settlement,
+            (None, None) => Kind::Run,
         },
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),
@@ -115,7 +117,8 @@ pub fn build_report(
         source: sealing.source,
         result: result_tree(facts),
         relies_on: sealing.relies_on,
-        continues: None,
+        continues: sealing.continues,
+        settlement: Told::of(facts),
         reverifies: facts.reverifies.clone(),
         checks_differ: facts.checks_differ.clone(),
         events: sealing.head,
@@ -261,6 +264,7 @@ pub fn misquoted_fields(
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),
         ("result", report.result != result_tree(facts)),
+        ("settlement", report.settlement != Told::of(facts)),
         ("reverifies", report.reverifies != facts.reverifies),
         ("checks_differ", report.checks_differ != facts.checks_differ),
     ]
@@ -403,6 +407,7 @@ fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String
         }
     }
     match &facts.verification {
+        None if facts.settles => say("tests_passed", "the run that is settled holds the checks"),
         None => say("tests_passed", "verification was not reached"),
         Some(done) => {
             if let Some(reason) = &done.not_run {

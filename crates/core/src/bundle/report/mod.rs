@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle;
 use crate::bundle::report_md::RendererNumber;
+use crate::bundle::settlement::Told;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
 use crate::run::belief::words::{self, FilesSeen};
@@ -129,6 +130,9 @@ pub struct Report {
     /// Only in a settlement: the bundle whose chain goes on here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
+    /// Only there: what the operator said, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settlement: Option<Told>,
     /// Only in a reverification: the run whose patch is judged again, without an engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverifies: Option<Reverifies>,
@@ -404,6 +408,8 @@ pub struct Sealing {
     pub late: Vec<Blocker>,
     /// The proofs, approvals and requests the run relied on.
     pub relies_on: Vec<Reliance>,
+    /// Only of a settlement.
+    pub continues: Option<Continues>,
     pub timings: Option<Timings>,
     pub source: Option<Meanwhile>,
 }

@@ -1,11 +1,15 @@
 //! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
-//! `stage3.rs`: the proof of a copied repository, `stage4.rs` of a disposable one. `rungs.rs`: all of it as a person sees it.
+//! `stage3.rs`: the proof of a copied repository, `stage4.rs` of a disposable one, `stage5.rs` of one that was changed.
+//! `rungs.rs`: all of it as a person sees it.
 
 pub mod rungs;
 pub mod stage3;
 pub mod stage4;
+pub mod stage5;
 
 use std::collections::BTreeMap;
+
+use stage5::Stage5Proof;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -205,6 +209,8 @@ pub struct Candidate<'a> {
     pub stage1: Option<&'a Stage1Proof>,
     /// The run that a proof of stage 1 names, as it was found and verified where it should lie.
     pub refused: Option<&'a RefusedRun>,
+    /// Only of a settlement; what it says was compared by whoever verified the bundle.
+    pub stage5: Option<&'a Stage5Proof>,
 }
 
 /// The proof that a bundle holds, if any. The bundle's own facts decide; the artifact only says
@@ -212,8 +218,12 @@ pub struct Candidate<'a> {
 /// whoever made it: a validator's run never counts for an operator.
 pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
     let (report, contract) = (candidate.report, candidate.contract);
-    let by_the_same =
-        report.origin == by && report.kind == Kind::Run && report.label == Label::Case;
+    let kind = match report.stage {
+        // What is accepted there is proven by its settlement.
+        Stage::Five => Kind::Settlement,
+        _ => Kind::Run,
+    };
+    let by_the_same = report.origin == by && report.kind == kind && report.label == Label::Case;
     let lane = LaneKey::of(&contract.lane);
     let artifact = match report.stage {
         _ if !by_the_same || contract.lane.stage != report.stage => return None,
@@ -221,6 +231,7 @@ pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
         Stage::Two if proves_stage2(candidate) => bundle::STAGE2_COMPARISON,
         Stage::Three if proves_stage3(candidate) => bundle::STAGE3_PROOF,
         Stage::Four if proves_stage4(candidate) => bundle::STAGE4_PROOF,
+        Stage::Five if proves_stage5(candidate) => bundle::STAGE5_PROOF,
         _ => return None,
     };
     let sha256 = *candidate.artifacts.get(artifact)?;
@@ -289,6 +300,11 @@ fn proves_stage4(candidate: &Candidate<'_>) -> bool {
         && relied_on(&report.relies_on, 3).is_some()
 }
 
+/// A settlement that passed, with the proof that follows from it and its run.
+fn proves_stage5(candidate: &Candidate<'_>) -> bool {
+    candidate.report.status == Status::Pass && candidate.stage5.is_some_and(Stage5Proof::proves)
+}
+
 /// `fake` needs no proof of stages 1 and 2.
 fn is_default(engine: &EngineId) -> bool {
     engine.as_str() == DEFAULT_ENGINE
@@ -300,11 +316,12 @@ fn passed_with_red_control(report: &Report) -> bool {
 }
 
 /// The artifact that proves a stage, for every stage that has one.
-pub const PROVEN_BY: [(u8, &str); 4] = [
+pub const PROVEN_BY: [(u8, &str); 5] = [
     (1, bundle::STAGE1_PROOF),
     (2, bundle::STAGE2_COMPARISON),
     (3, bundle::STAGE3_PROOF),
     (4, bundle::STAGE4_PROOF),
+    (5, bundle::STAGE5_PROOF),
 ];
 
 /// The proof of a stage among what a run relied on.

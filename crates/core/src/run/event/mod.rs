@@ -22,7 +22,7 @@ use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
-use crate::values::ids::{CaseId, EngineId};
+use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::json::is_zero;
 use crate::values::paths::TreePath;
 use crate::values::time::Utc;
@@ -318,6 +318,17 @@ pub struct OperatorOutcome {
     pub outcome: Outcome,
     pub actor: String,
     pub given_ahead: bool,
+    /// The rules this settlement is judged by: it has no `run.started` to name them.
+    #[serde(default)]
+    pub rules: RulesNumber,
+    /// Of the signed record in `relied/`.
+    pub record_sha256: Digest,
+    /// How an accepted result is to reach the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub land: Option<LandMode>,
+    /// The settlement whose landing is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverts: Option<RunId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -329,7 +340,55 @@ pub enum Outcome {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LandingUpdated {
-    pub step: String,
+    pub step: LandingStep,
+    pub mode: LandMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_commit: Option<String>,
+    /// Why it was refused; no path of the target stands in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// How a result reaches the repository it is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LandMode {
+    /// The branch that is checked out moves on, and its files with it.
+    Merge,
+    /// A new branch alone; nothing that is checked out changes.
+    Branch,
+}
+
+impl LandMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Branch => "branch",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LandingStep {
+    /// Everything was checked, and is written down in our own journal.
+    Prepared,
+    /// The ref has moved.
+    Landed,
+    /// Nothing was changed.
+    Refused,
+}
+
+impl LandingStep {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepared => "prepared",
+            Self::Landed => "landed",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

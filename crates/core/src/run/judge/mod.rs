@@ -5,14 +5,16 @@
 //! reviewer objected, and that it gave up: each can only make a verdict worse.
 //!
 //! - this file: the rules, what happened before execution, what changed, which facts a pass needs
-//! - `branches.rs` which refs moved; `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
-//!   source fails a run; `how_far.rs` what a run came to that somebody stopped
+//! - `branches.rs` which refs moved; `settlement.rs` what the operator said of a run; `engine.rs` how the engine ended;
+//!   `verification.rs` what its checks mean; `source.rs` when a changed source fails a run; `how_far.rs` what a run
+//!   came to that somebody stopped
 //!
 //! Imports: values, task and the rest of run. Imported by verify and by the harness.
 
 mod branches;
 mod engine;
 mod how_far;
+mod settlement;
 mod source;
 mod verification;
 
@@ -79,9 +81,7 @@ fn judge_by(rules: Rules, contract: Option<&Contract>, facts: &Facts) -> Judgeme
             .iter()
             .map(|finding| Blocker::new(finding.code, finding.detail.clone())),
     );
-    if facts.rejected_by_operator {
-        blockers.push(Blocker::new(Code::OperatorRejected, None));
-    }
+    blockers.extend(settlement::blockers(facts));
     if blockers.is_empty()
         && let Some(missing) = missing_fact(contract, facts)
     {
@@ -89,6 +89,9 @@ fn judge_by(rules: Rules, contract: Option<&Contract>, facts: &Facts) -> Judgeme
             Code::MissingRequiredEvent,
             Some(missing.to_owned()),
         ));
+    }
+    if blockers.is_empty() && settlement::wants_outcome(contract, facts) {
+        blockers.push(Blocker::new(Code::MissingOperatorOutcome, None));
     }
     Judgement {
         status: worst_status(&blockers),
@@ -169,7 +172,7 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
     };
     if facts.settles {
         // The run it continues was judged by its own facts; here the outcome is the fact.
-        return None;
+        return settlement::missing(facts);
     }
     if !facts.contract.as_ref().is_some_and(|created| created.valid) {
         return Some(EventType::TaskContractCreated.as_str());

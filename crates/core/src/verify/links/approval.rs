@@ -4,7 +4,7 @@
 use super::record_name;
 use crate::bundle;
 use crate::bundle::approval::signers::Signers;
-use crate::bundle::approval::sshsig::signer_of;
+use crate::bundle::approval::sshsig::{Purpose, signer_of};
 use crate::bundle::approval::{Answer, ExecutionRequest, Presented, read_answer, signature_name};
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::facts::{ApprovalFact, Folded};
@@ -31,7 +31,7 @@ impl Verifier<'_> {
         }
         let (answer, asked) = (self.bytes(&name).to_vec(), self.bytes(&request).to_vec());
         let armor = String::from_utf8_lossy(self.bytes(&signature)).into_owned();
-        let key = match signer_of(&armor, &answer) {
+        let key = match signer_of(&armor, &answer, Purpose::Approval) {
             Ok(key) => key,
             Err(why) => return self.problem(CHECK, &signature, why.to_string()),
         };
@@ -42,7 +42,11 @@ impl Verifier<'_> {
             let what = "answers another request than the one it is named after";
             return self.problem(CHECK, &name, what);
         }
-        let known = self.trust.signers().actor(&key).map(str::to_owned);
+        let known = self
+            .trust
+            .signers()
+            .actor(&key, Purpose::Approval)
+            .map(str::to_owned);
         match known {
             Some(actor) if actor == said.actor => {}
             Some(_) => {

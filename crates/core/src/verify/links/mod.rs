@@ -1,10 +1,11 @@
 //! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests. `again.rs`: a
-//! patch that is judged again. `approval.rs`: what a person said. `compared.rs`: the run of `fake` that stage 2 compares with. `stages.rs`: proofs of
-//! later stages.
+//! patch that is judged again. `approval.rs`: what a person said. `compared.rs`: the run of `fake` that stage 2 compares with.
+//! `settlement.rs`: what the operator said of a run. `stages.rs`: proofs of later stages.
 
 mod again;
 mod approval;
 mod compared;
+mod settlement;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +14,11 @@ use serde::Deserialize;
 
 use super::{FoundBundle, Standing, Verification, Verifier};
 use crate::bundle;
+use crate::bundle::approval::Answer;
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::event::Kind;
 use crate::task::contract::{Contract, ContractDocument};
+use crate::task::source::CopiedRepo;
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
 use crate::values::json;
@@ -37,6 +40,9 @@ pub struct Linked {
     /// What it says of itself, and was asked for.
     pub report: Box<Report>,
     pub contract: Option<Box<Contract>>,
+    /// Its looks at the repository it copied, and the answer it used.
+    pub looks: Option<Box<CopiedRepo>>,
+    pub approval: Option<Box<Answer>>,
 }
 
 /// Verified bundles by run id.
@@ -70,12 +76,15 @@ pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
         .continues
         .iter()
         .map(|continues| continues.run_id.clone());
+    let told = report.settlement.iter();
+    let taken_back = told.filter_map(|told| told.reverts.clone());
     let judged = report
         .reverifies
         .iter()
         .map(|reverifies| reverifies.run_id.clone());
     proofs
         .chain(continued)
+        .chain(taken_back)
         .chain(judged)
         .filter(|run| *run != report.run_id)
         .collect()
@@ -86,6 +95,13 @@ pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(R
     let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
     let contract = found.documents.get(bundle::CONTRACT);
     let contract = contract.and_then(|bytes| ContractDocument::read(bytes).ok());
+    let document = |name: &str| found.documents.get(name).map(Vec::as_slice);
+    let looks = document(bundle::SOURCE).and_then(|bytes| json::read(bytes).ok());
+    let mut relied = report.relies_on.iter();
+    let approval = relied.find(|on| on.kind == RelianceKind::Approval);
+    let approval = approval
+        .and_then(|on| document(&record_name(on.kind, &on.id)))
+        .and_then(|bytes| json::read(bytes).ok());
     let linked = Linked {
         standing: verification.standing,
         status: verification.status,
@@ -102,6 +118,8 @@ pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(R
             ContractDocument::Valid(contract) => Some(contract),
             ContractDocument::Invalid(_) => None,
         }),
+        looks: looks.map(Box::new),
+        approval: approval.map(Box::new),
         report: Box::new(report),
     };
     Some((linked.report.run_id.clone(), linked))
@@ -131,49 +149,6 @@ impl Verifier<'_> {
                 RelianceKind::Approval | RelianceKind::Request => self.record(report, reliance),
             }
         }
-    }
-
-    /// A settlement goes on from exactly the bundle it names; nothing else goes on from anything.
-    fn continues(&mut self, report: &Report) {
-        let Some(continues) = &report.continues else {
-            if report.kind == Kind::Settlement {
-                self.problem(
-                    CHECK,
-                    bundle::REPORT,
-                    "is a settlement and continues nothing",
-                );
-            }
-            return;
-        };
-        if report.kind != Kind::Settlement {
-            return self.problem(
-                CHECK,
-                bundle::REPORT,
-                "continues another bundle without being a settlement",
-            );
-        }
-        let run = &continues.run_id;
-        let Some(linked) = self.links.get(run).cloned() else {
-            return self.unknown(
-                CHECK,
-                bundle::REPORT,
-                format!("continues {run}, which was not found"),
-            );
-        };
-        if linked.sums_sha256 != continues.sums_sha256 {
-            self.problem(
-                CHECK,
-                bundle::REPORT,
-                format!("continues another bundle than the one called {run}"),
-            );
-        }
-        if linked.contract_digest != report.contract_digest {
-            self.problem(CHECK, bundle::REPORT, format!("{run} had another contract"));
-        }
-        if linked.kind != Kind::Run {
-            self.problem(CHECK, bundle::REPORT, format!("{run} is not a run"));
-        }
-        self.stands_on(report, run, &linked, Status::Pass);
     }
 
     fn proof(&mut self, report: &Report, reliance: &Reliance) {

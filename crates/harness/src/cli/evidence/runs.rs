@@ -2,6 +2,7 @@
 
 use anstyle::AnsiColor;
 use cto_core::bundle::attest::trust::{self, KeySource, Trust};
+use cto_core::bundle::settlement::Effective;
 use cto_core::operator::amounts::{self, Edge};
 use cto_core::operator::listing::{self, Again, Filter, Listed, ListedState, Summary};
 use cto_core::run::event::Origin;
@@ -14,9 +15,11 @@ use cto_core::verify::seal::SealedBy;
 use serde_json::json;
 
 use crate::bundles::index::{self, Listing, Question};
+use crate::bundles::{reader, settlements};
 use crate::cli::Context;
 use crate::cli::evidence::prune;
 use crate::host;
+use crate::host::Home;
 use crate::host::failure::{self, Failure};
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::table::{Cell, Fit, Table};
@@ -138,18 +141,46 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         let rows: Vec<_> = listing
             .runs
             .iter()
-            .map(|run| row_json(run, &home.runs.join(run.run_id.as_str()), &trust))
+            .map(|run| {
+                let mut row = row_json(run, &home.runs.join(run.run_id.as_str()), &trust);
+                if let Some(said) = said_of(run, &home, &trust) {
+                    row["effective"] = json!(said);
+                }
+                row
+            })
             .collect();
         context.output.document(
             &json!({"schema_version": 1, "command": "runs", "total": listing.total, "runs": rows}),
         )?;
         return Ok(0);
     }
-    print(context, &listing, filter == Filter::default(), &trust);
+    let home = context.home()?;
+    let said = |run: &Listed| said_of(run, &home, &trust);
+    print(
+        context,
+        &listing,
+        filter == Filter::default(),
+        &trust,
+        &said,
+    );
     Ok(0)
 }
 
-fn print(context: &Context, listing: &Listing, is_everything: bool, trust: &Trust) {
+/// What a run that waits for its operator comes to, by what was said of it.
+fn said_of(run: &Listed, home: &Home, trust: &Trust) -> Option<Effective> {
+    let waits = run.summary()?.headline() == Some(Code::MissingOperatorOutcome);
+    let dir = home.runs.join(run.run_id.as_str());
+    let sealed = reader::sealed_report(&dir).ok().filter(|_| waits)?;
+    settlements::effective_at(home, &dir, &sealed.report, trust)
+}
+
+fn print(
+    context: &Context,
+    listing: &Listing,
+    is_everything: bool,
+    trust: &Trust,
+    said: &dyn Fn(&Listed) -> Option<Effective>,
+) {
     if listing.total == 0 {
         match is_everything {
             true => context.output.line(&format!(
@@ -177,7 +208,7 @@ fn print(context: &Context, listing: &Listing, is_everything: bool, trust: &Trus
     listing
         .runs
         .iter()
-        .for_each(|run| table.row(row(run, width, trust)));
+        .for_each(|run| table.row(row(run, width, trust, said(run).as_ref())));
     context.output.table(&table);
     let hidden = listing.total - listing.runs.len();
     if hidden > 0 {
@@ -245,7 +276,7 @@ impl Seal {
     }
 }
 
-fn row(run: &Listed, width: Option<usize>, trust: &Trust) -> Vec<Cell> {
+fn row(run: &Listed, width: Option<usize>, trust: &Trust, said: Option<&Effective>) -> Vec<Cell> {
     let red = AnsiColor::Red.on_default().bold();
     let (status, style, engine, sentence, short) = match &run.state {
         ListedState::Live => (
@@ -297,6 +328,16 @@ fn row(run: &Listed, width: Option<usize>, trust: &Trust) -> Vec<Cell> {
                 code,
             )
         }
+    };
+    // A sealed verdict never changes; the one that counts is shown in its place.
+    let (status, style, sentence, short) = match said {
+        Some(said) => (
+            said.status.as_str(),
+            status_style(said.status),
+            said.words().to_owned(),
+            said.words(),
+        ),
+        None => (status, style, sentence, short),
     };
     let mut cells = vec![when(run), Cell::styled(status, style)];
     // The last part of an id is as good as the whole wherever a run is asked for, and a double

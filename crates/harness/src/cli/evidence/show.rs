@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
+use cto_core::bundle::settlement::Effective;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::operator::agent_line::{claimed_text, seen_text};
@@ -16,6 +17,7 @@ use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
 use crate::bundles::reader::{self, SealedReport};
+use crate::bundles::settlements;
 use crate::cli::Context;
 use crate::cli::evidence::last;
 use crate::cli::evidence::markdown;
@@ -57,7 +59,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let SealedReport { report, sealed_by } = reader::sealed_report(&dir)?;
     let seal = Seal::of(&context.trust()?, &sealed_by);
     if context.output.json {
-        let document = json!({
+        let said = said_of(context, &report, &dir)?;
+        let mut document = json!({
             "schema_version": 1,
             "command": "show",
             "state": "sealed",
@@ -65,6 +68,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             "seal": seal.word(),
             "report": report,
         });
+        if let Some(said) = said {
+            document["effective"] = json!(said);
+        }
         context.output.document(&document)?;
         return Ok(seal.exit_code());
     }
@@ -80,6 +86,14 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ));
     }
     print(context, &report, &dir);
+    if let Some(said) = said_of(context, &report, &dir)? {
+        let by = said
+            .by
+            .as_ref()
+            .map_or(String::new(), |by| format!(", by {by}"));
+        let text = format!("{}: {}{by}", said.status.as_str(), said.words());
+        context.output.row("counts", &text);
+    }
     if let Some(times) = report.timings.as_ref().filter(|_| args.verbose) {
         context.output.row("time", &tame(&times.line()));
     }
@@ -91,6 +105,12 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         context.output.command(&format!("verify {}", report.run_id))
     ));
     Ok(seal.exit_code())
+}
+
+/// What a run comes to with what was said of it afterwards.
+fn said_of(context: &Context, report: &Report, dir: &Path) -> Result<Option<Effective>, Failure> {
+    let (home, trust) = (context.home()?, context.trust()?);
+    Ok(settlements::effective_at(&home, dir, report, &trust))
 }
 
 fn host_path(dir: &Path) -> String {

@@ -4,18 +4,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
+use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
+use cto_core::bundle::settlement::Effective;
 use cto_core::run::rules::Rules;
-use cto_core::verify::{Problem, SignatureStanding, Standing, Verification};
+use cto_core::verify::{FoundBundle, Problem, SignatureStanding, Standing, Verification};
 use serde_json::{Value, json};
 
 use crate::bundles::pack::PackError;
-use crate::bundles::reader;
 use crate::bundles::verifier::Verifier;
+use crate::bundles::{reader, settlements};
 use crate::cli::Context;
 use crate::cli::evidence::last;
 use crate::evidence::keys;
 use crate::evidence::{Liveness, liveness};
+use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::workers;
@@ -54,7 +57,7 @@ struct Answer {
 }
 
 enum Outcome {
-    Verified(Box<Verification>),
+    Verified(Box<Verification>, Option<Effective>),
     /// Not even an archive.
     Refused(String),
     Unsealed(Liveness),
@@ -63,10 +66,8 @@ enum Outcome {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let trust = trust(context, args)?;
     let bundles = bundles(context, args)?;
-    let places = context
-        .home()
-        .map(|home| vec![home.runs])
-        .unwrap_or_default();
+    let home = context.home().ok();
+    let places = home.iter().map(|home| home.runs.clone()).collect();
     // Many bundles share the cores among them; one has them all for its files.
     let threads = if bundles.len() > 1 {
         1
@@ -78,7 +79,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         places,
         threads,
     };
-    let answers = workers::for_all(workers::cores(), &bundles, |found| look(&verifier, found));
+    let answers = workers::for_all(workers::cores(), &bundles, |found| {
+        look(home.as_ref(), &verifier, found)
+    });
     let answers = answers
         .into_iter()
         .collect::<Result<Vec<Answer>, Failure>>()?;
@@ -151,7 +154,20 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
         .collect()
 }
 
-fn look(verifier: &Verifier<'_>, found: &Found) -> Result<Answer, Failure> {
+/// What a good run comes to with what was said of it afterwards, as far as this state home knows.
+fn settled(
+    home: Option<&Home>,
+    trust: &Trust,
+    found: &FoundBundle,
+    verification: &Verification,
+) -> Option<Effective> {
+    let report = settlements::report_of(found)?;
+    let good = verification.standing == Standing::Good;
+    let sums = found.files.get(bundle::SUMS)?.sha256;
+    settlements::effective(home.filter(|_| good)?, sums, &report, trust)
+}
+
+fn look(home: Option<&Home>, verifier: &Verifier<'_>, found: &Found) -> Result<Answer, Failure> {
     let unreadable = |error: &dyn std::error::Error, place: String| {
         Failure::internal("unreadable_bundle", "the bundle cannot be read")
             .at(place)
@@ -160,7 +176,7 @@ fn look(verifier: &Verifier<'_>, found: &Found) -> Result<Answer, Failure> {
     let packed = |place: String, result: Result<Verification, PackError>| match result {
         Ok(verification) => Ok(Answer {
             place,
-            outcome: Outcome::Verified(Box::new(verification)),
+            outcome: Outcome::Verified(Box::new(verification), None),
         }),
         Err(PackError::Io(error)) => Err(unreadable(&error, place)),
         Err(refused) => Ok(Answer {
@@ -172,11 +188,13 @@ fn look(verifier: &Verifier<'_>, found: &Found) -> Result<Answer, Failure> {
         Found::Dir(dir) => {
             let place = dir.display().to_string();
             let outcome = match liveness(dir) {
-                Liveness::Sealed => Outcome::Verified(Box::new(
-                    verifier
-                        .dir(dir)
-                        .map_err(|error| unreadable(&error, place.clone()))?,
-                )),
+                Liveness::Sealed => {
+                    let (found, verification) = verifier
+                        .dir_with_files(dir)
+                        .map_err(|error| unreadable(&error, place.clone()))?;
+                    let said = settled(home, verifier.trust, &found, &verification);
+                    Outcome::Verified(Box::new(verification), said)
+                }
                 state => Outcome::Unsealed(state),
             };
             Ok(Answer { place, outcome })
@@ -209,7 +227,7 @@ impl Answer {
         match &self.outcome {
             Outcome::Unsealed(_) => 3,
             Outcome::Refused(_) => 1,
-            Outcome::Verified(verification) => match verification.standing {
+            Outcome::Verified(verification, _) => match verification.standing {
                 Standing::Good => 0,
                 Standing::Bad => 1,
                 Standing::Unknown => 3,
@@ -221,7 +239,12 @@ impl Answer {
         let mut document =
             json!({"bundle": self.place, "exit_code": self.exit_code(), "verification": null});
         match &self.outcome {
-            Outcome::Verified(verification) => document["verification"] = json!(verification),
+            Outcome::Verified(verification, said) => {
+                document["verification"] = json!(verification);
+                if let Some(said) = said {
+                    document["effective"] = json!(said);
+                }
+            }
             Outcome::Refused(why) => document["refused"] = json!(why),
             Outcome::Unsealed(state) => document["state"] = json!(word(*state)),
         }
@@ -230,7 +253,9 @@ impl Answer {
 
     fn print(&self, context: &Context) {
         match &self.outcome {
-            Outcome::Verified(verification) => print(context, verification, &self.place),
+            Outcome::Verified(verification, said) => {
+                print(context, verification, said.as_ref(), &self.place);
+            }
             Outcome::Refused(why) => {
                 let style = style(Standing::Bad);
                 context.output.line(&format!(
@@ -278,7 +303,7 @@ fn style(standing: Standing) -> Style {
     }
 }
 
-fn print(context: &Context, verification: &Verification, place: &str) {
+fn print(context: &Context, verification: &Verification, said: Option<&Effective>, place: &str) {
     let out = |text: &str| context.output.line(text);
     let (dim, style) = (dim(), style(verification.standing));
     let word = match verification.standing {
@@ -326,6 +351,18 @@ fn print(context: &Context, verification: &Verification, place: &str) {
         out(&format!(
             "  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence{rules}",
             status.as_str()
+        ));
+    }
+    if let Some(said) = said {
+        let style = status_style(said.status);
+        let by = said
+            .by
+            .as_ref()
+            .map_or(String::new(), |by| format!(", by {by}"));
+        out(&format!(
+            "  {dim}counts{dim:#}   {style}{}{style:#}: {}{by}",
+            said.status.as_str(),
+            said.words()
         ));
     }
     out("");

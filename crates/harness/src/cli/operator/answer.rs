@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::bundle::approval::signers::Signers;
-use cto_core::bundle::approval::sshsig::{NAMESPACE, signer_of};
+use cto_core::bundle::approval::sshsig::{Purpose, signer_of};
 use cto_core::bundle::approval::{
     Answer, DEFAULT_HOURS, ExecutionRequest, MOST_HOURS, Said, wrong_sentence,
 };
@@ -191,7 +191,7 @@ fn signer(
             .reason(why)
             .so("nothing was written")
     })?;
-    match signers.actor(&public_key) {
+    match signers.actor(&public_key, Purpose::Approval) {
         Some(actor) => Ok((key, actor.to_owned())),
         None => Err(
             Failure::blocked("not_a_signer", "this key may not approve here")
@@ -268,7 +268,15 @@ fn keep(
     };
     let record = answer.to_bytes().map_err(|error| unsigned(&error))?;
     let program = programs::ssh_keygen(&context.env, home).map_err(|error| unsigned(&error))?;
-    let words = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f"].map(str::to_owned);
+    let words = [
+        "-q",
+        "-Y",
+        "sign",
+        "-n",
+        Purpose::Approval.namespace(),
+        "-f",
+    ]
+    .map(str::to_owned);
     let mut words: Vec<String> = words.to_vec();
     words.insert(0, program.path().display().to_string());
     words.push(key.display().to_string());
@@ -277,9 +285,10 @@ fn keep(
     let made =
         operator_program::run(&program, &record, LIMITS).map_err(|error| unsigned(&error))?;
     let signature = String::from_utf8(made).map_err(|error| unsigned(&error))?;
-    let signed = signer_of(&signature, &record).map_err(|error| unsigned(&error))?;
+    let signed =
+        signer_of(&signature, &record, Purpose::Approval).map_err(|error| unsigned(&error))?;
     let signers = signers::of(home).unwrap_or_default();
-    if signers.actor(&signed) != Some(answer.actor.as_str()) {
+    if signers.actor(&signed, Purpose::Approval) != Some(answer.actor.as_str()) {
         return Err(nothing(
             "it was signed with another key than the one that was named",
         ));

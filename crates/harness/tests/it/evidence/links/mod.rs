@@ -1,8 +1,11 @@
 //! Bundles that stand on others: settlements, proofs, approvals. The fixtures are made by hand and
-//! signed by the forger, whose key is trusted here: only what they say of each other decides. `compared.rs`: the run of `fake` that
-//! stage 2 compares with.
+//! signed by the forger, whose key is trusted here: only what they say of each other decides.
+//! `compared.rs`: the run of `fake` that stage 2 compares with. `settled.rs`: what the operator said of a run,
+//! `forge.rs` such a run and such a word.
 
 mod compared;
+mod forge;
+mod settled;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,85 +70,6 @@ impl Shelf {
         sha256_hex(&fs::read(self.dir.join(bundle.run_id()).join("SHA256SUMS")).unwrap())
     }
 
-    /// A settlement of a run, as the landing of a change will leave it.
-    fn settlement(&self, of: &Bundle, outcome: &str) -> Forged {
-        let run = Bundle::at(self.dir.join(of.run_id()));
-        let id = "20310101T000000Z-quick-settle23";
-        let forged = Forged::copy_of(of);
-        for name in ["backend/stdout.log", "backend/stderr.log"] {
-            let _ = fs::remove_file(forged.dir.join(name));
-        }
-        let accepted = outcome == "accepted";
-        let blockers = if accepted {
-            json!([])
-        } else {
-            json!(["operator_rejected"])
-        };
-        let status = if accepted { "pass" } else { "fail" };
-        forged
-            .put("containment.json", &self.blocked.bytes("containment.json"))
-            .put("patch.diff", b"");
-        forged.put("test.log", b"verification was not reached\n");
-        forged.put(
-            "report.md",
-            format!("# {}: quick\n", status.to_uppercase()).as_bytes(),
-        );
-        let line = |kind: &str, data: Value| json!({"ts": "2031-01-01T00:00:00.000Z", "run_id": id, "type": kind, "data": data});
-        let sentence = "the operator rejected the result";
-        let head = run.report()["events"]["head"].as_str().unwrap().to_owned();
-        let events = vec![
-            line(
-                "operator.outcome.recorded",
-                json!({"outcome": outcome, "actor": "someone", "given_ahead": false}),
-            ),
-            line(
-                "run.completed",
-                json!({"status": status, "blockers": blockers, "findings": []}),
-            ),
-        ];
-        forged.edit_report(|r| {
-            let blocked = self.blocked.report();
-            for field in [
-                "toolchains",
-                "workspace_guard",
-                "containment",
-                "changed_files",
-                "workspace_scratch",
-                "allowed_writes_passed",
-                "forbidden_paths_passed",
-                "verification",
-                "verification_control",
-                "tests_passed",
-                "backend_exit_code",
-                "process_started",
-                "observed",
-                "result",
-                "claimed",
-                "forbidden_actions",
-            ] {
-                r[field] = blocked[field].clone();
-            }
-            // No plan, so nothing was done with git; no check, so nothing to believe.
-            r.as_object_mut().unwrap().remove("git");
-            r.as_object_mut().unwrap().remove("belief");
-            r["kind"] = "settlement".into();
-            r["run_id"] = id.into();
-            r["artifacts_dir"] = id.into();
-            r["run_artifact_dir"] = id.into();
-            r["runtime_workspace_root"] = format!("home:work/{id}").into();
-            r["status"] = status.into();
-            r["failure_reason"] = if accepted { Value::Null } else { sentence.into() };
-            r["blockers"] = if accepted {
-                json!([])
-            } else {
-                json!([{"code": "operator_rejected", "message": sentence, "event": "operator.outcome.recorded"}])
-            };
-            r["continues"] = json!({"run_id": of.run_id(), "sums_sha256": self.sums(of)});
-        });
-        forged.chain_from(&head, events);
-        forged
-    }
-
     fn verify(&self, dir: &Path) -> Verification {
         let mut trust = Trust::default();
         trust.named(
@@ -169,114 +93,6 @@ impl Shelf {
         assert!(said.join("\n").contains(why), "{what}: {said:#?}");
         fs::remove_dir_all(place).unwrap();
     }
-}
-
-#[test]
-fn a_settlement_goes_on_from_its_run() {
-    let shelf = Shelf::make();
-    shelf.expect(
-        "accepted",
-        &shelf.settlement(&shelf.pass, "accepted"),
-        Standing::Good,
-        "",
-    );
-    shelf.expect(
-        "rejected",
-        &shelf.settlement(&shelf.pass, "rejected"),
-        Standing::Good,
-        "",
-    );
-
-    let alone = shelf.settlement(&shelf.pass, "accepted");
-    alone.edit_report(|r| r["continues"]["run_id"] = "20200101T000000Z-quick-abcdefgh".into());
-    shelf.expect(
-        "its run is not there",
-        &alone,
-        Standing::Unknown,
-        "which was not found",
-    );
-
-    let other = shelf.settlement(&shelf.pass, "accepted");
-    other.edit_report(|r| r["continues"]["sums_sha256"] = "0".repeat(64).into());
-    shelf.expect(
-        "another bundle of that name",
-        &other,
-        Standing::Bad,
-        "continues another bundle than the one called",
-    );
-
-    let replayed = shelf.settlement(&shelf.pass, "accepted");
-    replayed.edit_report(|r| {
-        r["continues"] =
-            json!({"run_id": shelf.fail.run_id(), "sums_sha256": shelf.sums(&shelf.fail)})
-    });
-    shelf.expect(
-        "replayed onto another run",
-        &replayed,
-        Standing::Bad,
-        "prev is not the hash of the line before",
-    );
-
-    let failed = shelf.settlement(&shelf.fail, "accepted");
-    shelf.expect(
-        "a failed run accepted",
-        &failed,
-        Standing::Bad,
-        "which did not pass",
-    );
-
-    let nothing = shelf.settlement(&shelf.pass, "accepted");
-    nothing.edit_report(|r| drop(r.as_object_mut().unwrap().remove("continues")));
-    shelf.expect(
-        "continues nothing",
-        &nothing,
-        Standing::Bad,
-        "is a settlement and continues nothing",
-    );
-
-    let run = shelf.settlement(&shelf.pass, "accepted");
-    run.edit_report(|r| r["kind"] = "run".into());
-    shelf.expect(
-        "a run that only records an outcome",
-        &run,
-        Standing::Bad,
-        "only the chain of a settlement begins with an outcome",
-    );
-
-    let itself = shelf.settlement(&shelf.pass, "accepted");
-    itself.edit_report(|r| r["continues"]["run_id"] = r["run_id"].clone());
-    shelf.expect(
-        "continues itself",
-        &itself,
-        Standing::Unknown,
-        "which was not found",
-    );
-}
-
-#[test]
-fn a_settlement_is_no_better_than_its_run() {
-    let shelf = Shelf::make();
-    let settlement = shelf.settlement(&shelf.pass, "accepted");
-    let place = shelf.dir.join(shelf.pass.run_id());
-    let log = fs::read(place.join("test.log")).unwrap();
-    fs::write(place.join("test.log"), "x").unwrap();
-    shelf.expect("its run is bad", &settlement, Standing::Bad, "which is bad");
-    fs::write(place.join("test.log"), log).unwrap();
-    let stranger = Forged::copy_of(&Bundle::at(&place));
-    stranger.sign(&TestKey::new(9));
-    for name in [
-        "attestation.json",
-        "attestations/provenance.json",
-        "attestations/test-result.json",
-    ] {
-        fs::write(place.join(name), stranger.bundle().bytes(name)).unwrap();
-    }
-    shelf.expect(
-        "its run is by an unknown key",
-        &settlement,
-        Standing::Unknown,
-        "which is unknown",
-    );
 }
 
 #[test]
