@@ -104,16 +104,12 @@ pub fn plan(journal: &Journal, now: &Now) -> Plan {
     let want = if landed { Side::New } else { Side::Old };
     let as_wanted = |path: &PathNow| path.place == want;
     if now.paths.iter().all(as_wanted) && now.index.place != swapped(want) {
-        return nothing(match now.reference {
-            Reference::Other => End::Left,
-            _ if landed => End::Landed,
-            _ => End::Undone,
-        });
+        return nothing(if landed { End::Landed } else { End::Undone });
     }
-    // A lock that went, an index, a branch or a HEAD that is another: somebody went on from here.
-    let taken_over = now.reference == Reference::Other
-        || !now.on_branch
-        || (now.index.place == Side::Other && now.lock == Lock::Free);
+    // A lock that went, and an index, a branch or a HEAD that is another: somebody went on from here. While it
+    // is ours nobody did, whatever a ref was made to name, and going back is what gives them theirs again.
+    let others = now.reference == Reference::Other || !now.on_branch || now.index.place == Side::Other;
+    let taken_over = now.lock == Lock::Free && others;
     if taken_over {
         return nothing(if landed { End::Landed } else { End::Left });
     }
@@ -312,16 +308,11 @@ mod tests {
                             };
                             let quiet = |act| matches!(act, Act::Nothing | Act::Leave);
                             let (acts, what) = (paths[0], format!("{seen:?}"));
-                            if path.place == Side::Other
-                                || !on_branch
-                                || reference == Reference::Other
-                            {
+                            let taken = lock == Lock::Free && (!on_branch || reference == Reference::Other);
+                            if path.place == Side::Other || taken {
                                 assert!(quiet(acts), "{what}");
                             }
-                            if index.place == Side::Other
-                                || !on_branch
-                                || reference == Reference::Other
-                            {
+                            if index.place == Side::Other || taken {
                                 assert!(quiet(on_index), "{what}");
                             }
                             // What goes in is what the ref wants, and never anything else.
@@ -333,7 +324,7 @@ mod tests {
                                 assert_eq!(path.aside, want, "{what}");
                             }
                             if end == End::Undone {
-                                assert_eq!(reference, Reference::Old, "{what}");
+                                assert!(!matches!(reference, Reference::New | Reference::Beyond), "{what}");
                                 assert!(acts != Act::Nothing || path.place == Side::Old, "{what}");
                             }
                             let landed = matches!(reference, Reference::New | Reference::Beyond);
@@ -364,6 +355,15 @@ mod tests {
             plan(&committed),
             done(&[Act::Nothing], Act::Nothing, End::Landed)
         );
+    }
+
+    #[test]
+    fn while_the_lock_is_ours_a_branch_that_was_moved_gets_its_files_back() {
+        let new = at(Side::New, Side::Old);
+        let mut seen = now(Reference::Other, Lock::Ours, new, &[new]);
+        assert_eq!(plan(&journal(), &seen), done(&[Act::Swap], Act::Swap, End::Undone));
+        seen.lock = Lock::Free;
+        assert_eq!(plan(&journal(), &seen), done(&[Act::Nothing], Act::Nothing, End::Left));
     }
 
     #[test]

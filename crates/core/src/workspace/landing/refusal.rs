@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn every_reason_refuses_the_ways_it_is_about() {
         type Make = fn(&mut Facts);
-        let rows: [(Reason, Make, bool, bool); 20] = [
+        let rows: [(Reason, Make, bool, bool); 21] = [
             (Reason::Foreign, |f| f.foreign = Some(7), true, true),
             (Reason::HeadMoved, |f| f.head = "2".repeat(40), true, true),
             (
@@ -392,6 +392,12 @@ mod tests {
             (
                 Reason::Link,
                 |f| f.behind_links = paths(&["a"]),
+                true,
+                false,
+            ),
+            (
+                Reason::CaseClash,
+                |f| f.case_clashes = paths(&["a"]),
                 true,
                 false,
             ),

@@ -364,9 +364,22 @@ fn watched(
     sealed
 }
 
+/// Landings that a killed process left half done, in whatever repository.
+fn end_landings(context: &Context, home: &Home) {
+    for one in landing::recover::landings(home, &context.env) {
+        let name = recovered_name(&one);
+        let note = match &one.result {
+            Ok(end) => format!("{name}: {}", recovered_as(*end)),
+            Err(error) => format!("a landing could not be ended: {name}: {error}"),
+        };
+        context.output.note(&note);
+    }
+}
+
 /// Closes what was interrupted, and listens for signals from here on.
 fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
     let home = context.home()?;
+    end_landings(context, &home);
     for recovered in recover::recover_listed(&home, &context.env) {
         match recovered.result {
             Ok(()) => context

@@ -18,6 +18,7 @@ use super::command::{asked, finish, scrubbed, told, told_well};
 use super::import::{Base, Words};
 use super::tree_files::{Answers, Visit};
 use super::{Commit, Edit, GitError, HarnessRepo, SourceRepo};
+use crate::host::programs::Program;
 
 /// What is to be a commit on one of a person's own.
 pub struct NewCommit<'a> {
@@ -74,6 +75,28 @@ impl Settings {
         )
     }
 
+    /// Of the repository around a directory.
+    pub fn around(git: &Program, dir: &Path, home: Option<&Path>) -> Self {
+        let mut command = scrubbed(git);
+        command.current_dir(dir);
+        Self::ask(command, home)
+    }
+
+    fn ask(mut command: Command, home: Option<&Path>) -> Self {
+        command
+            .env_remove("GIT_CONFIG_NOSYSTEM")
+            .env_remove("GIT_CONFIG_SYSTEM");
+        if let Some(home) = home {
+            command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
+        }
+        command.args(["config", "-z", "--get-regexp"]);
+        command.arg(
+            "^(core\\.(sparsecheckout|ignorecase)|extensions\\.partialclone|remote\\..*\\.promisor|user\\.(name|email))$",
+        );
+        // Nothing set is an answer too.
+        Self::of(&asked("config", command).unwrap_or_default())
+    }
+
     fn is_on(&self, name: &str) -> bool {
         let value = self.0.get(name).map(|value| value.to_ascii_lowercase());
         value.is_some_and(|value| !matches!(value.as_str(), "false" | "no" | "off" | "0" | ""))
@@ -121,19 +144,8 @@ impl SourceRepo {
 
     pub fn settings(&self, home: Option<&Path>) -> Settings {
         let mut command = scrubbed(&self.git);
-        command
-            .env("GIT_DIR", &self.git_dir)
-            .env_remove("GIT_CONFIG_NOSYSTEM")
-            .env_remove("GIT_CONFIG_SYSTEM");
-        if let Some(home) = home {
-            command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
-        }
-        command.args(["config", "-z", "--get-regexp"]);
-        command.arg(
-            "^(core\\.(sparsecheckout|ignorecase)|extensions\\.partialclone|remote\\..*\\.promisor|user\\.(name|email))$",
-        );
-        // Nothing set is an answer too.
-        Settings::of(&asked("config", command).unwrap_or_default())
+        command.env("GIT_DIR", &self.git_dir);
+        Settings::ask(command, home)
     }
 
     pub fn attributes(&self, paths: &[TreePath]) -> Result<Attributes, GitError> {

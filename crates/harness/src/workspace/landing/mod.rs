@@ -217,6 +217,8 @@ pub struct Ready {
     pack: Option<PathBuf>,
     committer: Who,
     stamp: Vec<u8>,
+    /// A path of the work tree may be another by now.
+    touched: bool,
 }
 
 /// One that landed. Its journal is there until it is settled.
@@ -282,6 +284,12 @@ impl Ready {
         let Err(error) = self.steps(cancel) else {
             return Ok(self.landed(Some(journal)));
         };
+        if !self.touched && self.is_not_there() {
+            // Nothing of the owner's was changed: what is ours goes.
+            self.abandon().map_err(LandingError::Write)?;
+            store::remove(&journal).map_err(LandingError::Journal)?;
+            return Err(error);
+        }
         // By the code that recovers, so that both always do the same.
         match recover::finish(&self.target, &mut self.journal, &self.store) {
             Ok(Some(End::Landed)) => Ok(self.landed(Some(journal))),
@@ -293,6 +301,18 @@ impl Ready {
             Ok(None) => Err(stuck("another git is at work", error)),
             Err(why) => Err(stuck(&why.to_string(), error)),
         }
+    }
+
+    fn is_not_there(&self) -> bool {
+        let now = self.target.source.branch_now(&self.journal.branch);
+        now.is_ok_and(|now| now.as_deref() != Some(self.journal.new_commit.as_str()))
+    }
+
+    fn abandon(&self) -> io::Result<()> {
+        let places = Places::of(&self.target, &self.journal);
+        lock::release(self.target.source.git_dir(), &self.journal)?;
+        objects::take_back(&self.target.source.common_dir.join("objects"), &self.journal)?;
+        places.remove_room().map(drop)
     }
 
     fn landed(self, journal: Option<PathBuf>) -> Landed {
@@ -339,6 +359,7 @@ impl Ready {
         self.import(&places)?;
         places.make(&self.aside.join("after"))?;
         passed("made");
+        self.touched = true;
         places.put_in(cancel, &|| passed("one path"))?;
         passed("paths");
         self.install_index(&places)?;
