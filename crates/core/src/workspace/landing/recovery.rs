@@ -108,7 +108,8 @@ pub fn plan(journal: &Journal, now: &Now) -> Plan {
     }
     // A lock that went, and an index, a branch or a HEAD that is another: somebody went on from here. While it
     // is ours nobody did, whatever a ref was made to name, and going back is what gives them theirs again.
-    let others = now.reference == Reference::Other || !now.on_branch || now.index.place == Side::Other;
+    let others =
+        now.reference == Reference::Other || !now.on_branch || now.index.place == Side::Other;
     let taken_over = now.lock == Lock::Free && others;
     if taken_over {
         return nothing(if landed { End::Landed } else { End::Left });
@@ -308,7 +309,8 @@ mod tests {
                             };
                             let quiet = |act| matches!(act, Act::Nothing | Act::Leave);
                             let (acts, what) = (paths[0], format!("{seen:?}"));
-                            let taken = lock == Lock::Free && (!on_branch || reference == Reference::Other);
+                            let taken =
+                                lock == Lock::Free && (!on_branch || reference == Reference::Other);
                             if path.place == Side::Other || taken {
                                 assert!(quiet(acts), "{what}");
                             }
@@ -324,7 +326,10 @@ mod tests {
                                 assert_eq!(path.aside, want, "{what}");
                             }
                             if end == End::Undone {
-                                assert!(!matches!(reference, Reference::New | Reference::Beyond), "{what}");
+                                assert!(
+                                    !matches!(reference, Reference::New | Reference::Beyond),
+                                    "{what}"
+                                );
                                 assert!(acts != Act::Nothing || path.place == Side::Old, "{what}");
                             }
                             let landed = matches!(reference, Reference::New | Reference::Beyond);
@@ -361,9 +366,15 @@ mod tests {
     fn while_the_lock_is_ours_a_branch_that_was_moved_gets_its_files_back() {
         let new = at(Side::New, Side::Old);
         let mut seen = now(Reference::Other, Lock::Ours, new, &[new]);
-        assert_eq!(plan(&journal(), &seen), done(&[Act::Swap], Act::Swap, End::Undone));
+        assert_eq!(
+            plan(&journal(), &seen),
+            done(&[Act::Swap], Act::Swap, End::Undone)
+        );
         seen.lock = Lock::Free;
-        assert_eq!(plan(&journal(), &seen), done(&[Act::Nothing], Act::Nothing, End::Left));
+        assert_eq!(
+            plan(&journal(), &seen),
+            done(&[Act::Nothing], Act::Nothing, End::Left)
+        );
     }
 
     #[test]

@@ -47,7 +47,10 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         }
         for one in &landed {
             let (word, what) = match &one.result {
-                Ok(end) => (Cell::styled("ended", AnsiColor::Green.on_default()), said(*end).to_owned()),
+                Ok(end) => (
+                    Cell::styled("ended", AnsiColor::Green.on_default()),
+                    said(*end).to_owned(),
+                ),
                 Err(error) => (
                     Cell::styled("NOT ENDED", AnsiColor::Red.on_default().bold()),
                     error.to_string(),

@@ -90,9 +90,13 @@ impl Settings {
             command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
         }
         command.args(["config", "-z", "--get-regexp"]);
-        command.arg(
-            "^(core\\.(sparsecheckout|ignorecase)|extensions\\.partialclone|remote\\..*\\.promisor|user\\.(name|email))$",
-        );
+        const ASKED: [&str; 4] = [
+            "core\\.(sparsecheckout|ignorecase)",
+            "extensions\\.partialclone",
+            "remote\\..*\\.promisor",
+            "user\\.(name|email)",
+        ];
+        command.arg(format!("^({})$", ASKED.join("|")));
         // Nothing set is an answer too.
         Self::of(&asked("config", command).unwrap_or_default())
     }

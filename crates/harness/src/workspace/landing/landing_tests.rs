@@ -631,13 +631,7 @@ fn what_changes_between_the_look_and_the_landing_is_seen_under_the_lock() {
     lab.git(&["update-ref", "refs/heads/main", &other]);
     let before = lab.work_bytes();
     let ended = ready.land(&Cancel::never().unwrap());
-    assert!(
-        matches!(
-            ended,
-            Err(LandingError::Git(_))
-        ),
-        "{ended:?}"
-    );
+    assert!(matches!(ended, Err(LandingError::Git(_))), "{ended:?}");
     assert_eq!(lab.git(&["rev-parse", "main"]), other);
     assert_eq!(lab.work_bytes(), before);
     lab.assert_tidy("a branch that moved");

@@ -311,7 +311,10 @@ impl Ready {
     fn abandon(&self) -> io::Result<()> {
         let places = Places::of(&self.target, &self.journal);
         lock::release(self.target.source.git_dir(), &self.journal)?;
-        objects::take_back(&self.target.source.common_dir.join("objects"), &self.journal)?;
+        objects::take_back(
+            &self.target.source.common_dir.join("objects"),
+            &self.journal,
+        )?;
         places.remove_room().map(drop)
     }
 

@@ -115,9 +115,12 @@ pub fn run(
                 branch: landed.branch.clone(),
             };
             landed.settled().map_err(|error| {
-                Failure::internal("state_unwritable", "the commit landed, and its journal stays")
-                    .because(&error)
-                    .hint("`cto recover` removes it")
+                Failure::internal(
+                    "state_unwritable",
+                    "the commit landed, and its journal stays",
+                )
+                .because(&error)
+                .hint("`cto recover` removes it")
             })?;
             told
         }
@@ -136,9 +139,10 @@ fn refused(repository: &Path, error: LandingError) -> Failure {
             "other_repository",
             "name the repository the run copied with --repo DIR",
         ),
-        LandingError::Repository(_) => {
-            ("no_repository", "name a git work tree of your own with --repo DIR")
-        }
+        LandingError::Repository(_) => (
+            "no_repository",
+            "name a git work tree of your own with --repo DIR",
+        ),
         LandingError::Changed(_) => ("dirty_path", AGAIN),
         LandingError::Nothing => ("nothing_to_commit", "`git log` shows it"),
         LandingError::Patch(_) => ("patch_refused", AGAIN),
@@ -149,7 +153,10 @@ fn refused(repository: &Path, error: LandingError) -> Failure {
         | LandingError::Aside(_)
         | LandingError::Journal(_)
         | LandingError::Place { .. }
-        | LandingError::Write(_) => ("not_written", "free space or fix permissions, then apply again"),
+        | LandingError::Write(_) => (
+            "not_written",
+            "free space or fix permissions, then apply again",
+        ),
     };
     let failure = match &error {
         LandingError::Stuck { .. } => {
@@ -162,9 +169,9 @@ fn refused(repository: &Path, error: LandingError) -> Failure {
     };
     let failure = failure.at(repository.display().to_string());
     let failure = match &error {
-        LandingError::Refused(all) => all
-            .iter()
-            .fold(failure, |failure, refusal| failure.reason(refusal.to_string())),
+        LandingError::Refused(all) => all.iter().fold(failure, |failure, refusal| {
+            failure.reason(refusal.to_string())
+        }),
         other => failure.because(other),
     };
     failure.hint(hint)
@@ -186,7 +193,10 @@ fn of_reasons(all: &[Refusal]) -> (&'static str, &'static str) {
 
 fn print(context: &Context, args: &Args, pass: &VerifiedPass, told: &Told) -> Result<(), Failure> {
     let (report, dim) = (&pass.report, dim());
-    let name = told.branch.strip_prefix("refs/heads/").unwrap_or(&told.branch);
+    let name = told
+        .branch
+        .strip_prefix("refs/heads/")
+        .unwrap_or(&told.branch);
     if context.output.json {
         return context.output.document(&document!({
             "schema_version": 1,
@@ -228,7 +238,9 @@ fn print(context: &Context, args: &Args, pass: &VerifiedPass, told: &Told) -> Re
         context.output.line(&format!("  {path}"));
     }
     let next = match (args.check && !told.was_landed, told.way) {
-        (true, _) => context.output.command(&format!("apply {} …", report.run_id)),
+        (true, _) => context
+            .output
+            .command(&format!("apply {} …", report.run_id)),
         (false, Way::Merge) => "git show".to_owned(),
         (false, Way::Branch) => format!("git merge {}", tame(name)),
     };
