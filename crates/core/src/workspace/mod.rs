@@ -3,9 +3,10 @@
 //! - `tree.rs` a walked tree and its differences; `change.rs` one changed path; `git_names.rs` names no tree has
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
-//! - `environment.rs` what comes along of a work tree although git ignores it; `times/` what of
+//! - `environment/` what comes along of a work tree although git ignores it; `times/` what of
 //!   it is still true of a copy, and which time each file of the copy gets
 //! - `tool_home/` what tools keep in their user's home; `tools.rs` variables that keep them honest
+//! - `landing/` what reaches a person's repository: journal, refusals, recovery
 //! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!
 //! Imports: values. Imported by the rooms above it.
@@ -14,6 +15,7 @@ pub mod change;
 pub mod checkout;
 pub mod environment;
 pub mod git_names;
+pub mod landing;
 pub mod lfs;
 pub mod near_tags;
 pub mod patch;

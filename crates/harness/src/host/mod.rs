@@ -294,6 +294,11 @@ impl Home {
         self.root.join("open")
     }
 
+    /// Landings in people's repositories that are not settled yet, a file each.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal")
+    }
+
     /// Where repositories of earlier runs lie, a file each.
     pub fn repositories(&self) -> PathBuf {
         self.root.join("repositories")

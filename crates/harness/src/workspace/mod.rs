@@ -6,17 +6,17 @@
 //! - `work_tree.rs` the operator's files beside the copied tree; `stamping.rs` times in a copy
 //! - `checks_git.rs` the git directory in each copy for checks
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
-//! - `apply/` a patch into the operator's repository; `own_dir.rs` private directories for a look
+//! - `apply/` a patch into the operator's work tree; `landing/` a commit into the repository; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
 mod checks_git;
-mod error;
 
 pub mod apply;
 pub mod checkout;
 pub mod environments;
 pub mod git;
+pub mod landing;
 pub mod measure;
 pub mod of_run;
 pub mod on_disk;
@@ -26,4 +26,27 @@ pub mod private_copy;
 pub mod stamping;
 pub mod work_tree;
 
-pub use error::WorkspaceError;
+use std::io;
+
+use crate::evidence::EvidenceError;
+use git::GitError;
+
+/// Why a workspace could not be made, read or measured.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    #[error("the workspace could not be prepared or read")]
+    Io(#[source] io::Error),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// A copy that is not what it should be a copy of, or cannot be kept.
+    #[error("{0}")]
+    Differs(&'static str),
+    /// Setup may only make what the ignore rules cover.
+    #[error("setup changed paths that are not ignored: {}", .0.join(", "))]
+    SetupChanged(Vec<String>),
+    /// Nor what an engine would take orders from.
+    #[error("setup made configuration for agents: {}", .0.join(", "))]
+    SetupConfigured(Vec<String>),
+}

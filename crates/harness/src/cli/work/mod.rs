@@ -1,6 +1,6 @@
 //! Commands that do work: each turns words into a request and prints what came of it.
 //!
-//! - `run.rs`, `run_all.rs` cases; `try_run.rs` your own repository; `apply.rs` its patch, `reverify.rs` judged again
+//! - `run.rs`, `run_all.rs` cases; `try_run.rs` your own repository; `apply/` its patch, `reverify.rs` judged again
 //! - `exec.rs` any command in the jail; `project.rs` what is remembered of a repository
 //!
 //! Imported by `cli/mod.rs`; `TaskArgs` also by commands that show what a run would be.

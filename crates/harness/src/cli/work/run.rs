@@ -18,6 +18,7 @@ use crate::bundles::index;
 use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
+use crate::cli::evidence::recover as recovered;
 use crate::cli::evidence::show;
 use crate::cli::operator;
 use crate::cli::work::run_all;
@@ -32,6 +33,7 @@ use crate::screen::progress::{self, Progress, bell};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::{self, Case};
 use crate::task::request::{EngineChoice, Request};
+use crate::workspace::landing;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -364,9 +366,22 @@ fn watched(
     sealed
 }
 
+/// Landings that a killed process left half done, in whatever repository.
+fn end_landings(context: &Context, home: &Home) {
+    for one in landing::recover::landings(home, &context.env) {
+        let name = recovered::name(&one);
+        let note = match &one.result {
+            Ok(end) => format!("{name}: {}", recovered::said(*end)),
+            Err(error) => format!("a landing could not be ended: {name}: {error}"),
+        };
+        context.output.note(&note);
+    }
+}
+
 /// Closes what was interrupted, and listens for signals from here on.
 fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
     let home = context.home()?;
+    end_landings(context, &home);
     for recovered in recover::recover_listed(&home, &context.env) {
         match recovered.result {
             Ok(()) => context

@@ -2,29 +2,30 @@
 //! proven to be what the run started from, results are made aside, and each is put in place by a
 //! rename. Nothing is staged, nothing is committed, nothing dirty is touched.
 //!
-//! - this file: looks, and the way in; `work_form.rs` files that are not their blobs
+//! - this file: looks, and the way in; `place.rs` one place of a work tree; `work_form.rs` files that
+//!   are not their blobs
 
-mod work_form;
+pub(in crate::workspace) mod place;
+pub(in crate::workspace) mod work_form;
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::tree::{Entry, FileKind, Tree};
+use cto_core::workspace::tree::{Entry, Tree};
 
 use crate::host;
-use crate::host::files;
 use crate::host::programs::Program;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::workspace::on_disk;
 
+use place::{fill, is_as, make_parent, remove_empty_parents};
 use work_form::Blobs;
 
 /// Why a patch was not put into a work tree. Nothing was changed unless it says so.
@@ -190,43 +191,6 @@ fn names(paths: &BTreeSet<TreePath>) -> String {
     }
 }
 
-/// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
-fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
-    let place = on_disk::locate(top, path);
-    if !directories_only(top, &place) {
-        return false;
-    }
-    let found = match fs::symlink_metadata(&place) {
-        Err(error) => return error.kind() == io::ErrorKind::NotFound && want.is_none(),
-        Ok(meta) => meta,
-    };
-    let Some(want) = want else { return false };
-    match (found.is_symlink(), want.kind == FileKind::Symlink) {
-        (true, true) => fs::read_link(&place)
-            .is_ok_and(|text| Digest::of(text.as_os_str().as_bytes()) == want.sha256),
-        (false, false) => {
-            let executable = found.permissions().mode() & 0o100 != 0;
-            executable == (want.kind == FileKind::Executable)
-                && files::scan_file(&place, |_| {}).is_ok_and(|file| file.sha256 == want.sha256)
-        }
-        _ => false,
-    }
-}
-
-fn directories_only(top: &Path, place: &Path) -> bool {
-    let parents = place
-        .ancestors()
-        .skip(1)
-        .take_while(|dir| dir.starts_with(top) && *dir != top);
-    parents
-        .into_iter()
-        .all(|dir| match fs::symlink_metadata(dir) {
-            // A directory with a `.git` belongs to another repository.
-            Ok(meta) => meta.is_dir() && fs::symlink_metadata(dir.join(".git")).is_err(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        })
-}
-
 impl Ready {
     pub fn paths(&self) -> &BTreeSet<TreePath> {
         &self.paths
@@ -366,77 +330,10 @@ fn put(
     made
 }
 
-/// Directories a new file needs, as their own next of kin's.
-fn make_parent(top: &Path, place: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = place
-        .ancestors()
-        .skip(1)
-        .take_while(|dir| !dir.exists())
-        .collect();
-    on_disk::make_parent(top, place)?;
-    if let (true, Some(kin)) = (
-        rustix::process::geteuid().is_root(),
-        missing.last().and_then(|dir| dir.parent()),
-    ) {
-        let owner = kin.metadata()?;
-        missing
-            .iter()
-            .try_for_each(|dir| chown(dir, Some(owner.uid()), Some(owner.gid())))?;
-    }
-    Ok(())
-}
-
-fn fill(
-    temporary: &Path,
-    from: &Path,
-    previous: Option<&fs::Metadata>,
-    kind: FileKind,
-) -> io::Result<()> {
-    if kind == FileKind::Symlink {
-        return symlink(fs::read_link(from)?, temporary);
-    }
-    let executable = kind == FileKind::Executable;
-    // The operator's umask decides about new files, as it does for git.
-    let mode = if executable { 0o777 } else { 0o666 };
-    let mut out = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(temporary)?;
-    io::copy(&mut files::open_regular(from)?, &mut out)?;
-    if let Some(previous) = previous {
-        let bits = previous.permissions().mode() & 0o666;
-        let bits = if executable {
-            bits | ((bits & 0o444) >> 2)
-        } else {
-            bits
-        };
-        out.set_permissions(Permissions::from_mode(bits))?;
-    }
-    // Root working in somebody's tree leaves it theirs.
-    if rustix::process::geteuid().is_root() {
-        let kin = temporary.parent().unwrap_or(temporary).metadata()?;
-        let owner = previous.unwrap_or(&kin);
-        chown(temporary, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    out.sync_all()
-}
-
-/// As git does: a directory that holds nothing any more is gone.
-fn remove_empty_parents(top: &Path, place: &Path) {
-    for dir in place
-        .ancestors()
-        .skip(1)
-        .take_while(|dir| *dir != top && dir.starts_with(top))
-    {
-        if fs::remove_dir(dir).is_err() {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
 
     use super::*;

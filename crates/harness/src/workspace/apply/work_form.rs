@@ -12,7 +12,8 @@ use std::path::Path;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{Entry, FileKind, Tree};
 
-use super::{ApplyError, directories_only, is_as};
+use super::ApplyError;
+use super::place::{directories_only, is_as};
 use crate::host::files;
 use crate::workspace::git::{HarnessRepo, SourceRepo};
 use crate::workspace::on_disk;

@@ -88,7 +88,7 @@ impl HarnessRepo {
             };
             (path, edit)
         });
-        self.import(SHOWN, Base::Tree(baseline), edits)
+        self.import(SHOWN, (Base::Tree(baseline), None), edits)
     }
 
     /// Writes what a commit needs into another git directory, and nothing else.

@@ -47,7 +47,7 @@ impl SourceRepo {
         Ok(self.first_commits()?.contains(&known.first_commit))
     }
 
-    fn inode(&self) -> Result<String, GitError> {
+    pub fn inode(&self) -> Result<String, GitError> {
         let meta = std::fs::metadata(&self.git_dir);
         // Its number alone is given again to the next directory that is made.
         let number = meta.map(|meta| {
@@ -86,7 +86,7 @@ impl SourceRepo {
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
 
-    fn told_what_is_shallow(&self) -> io::Result<()> {
+    pub(super) fn told_what_is_shallow(&self) -> io::Result<()> {
         copy_if_there(&self.common_dir.join("shallow"), &self.ours.join("shallow"))
     }
 

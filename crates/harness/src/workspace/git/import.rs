@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::landing::message::Who;
 
 use super::{Commit, Edit};
 
@@ -19,26 +20,46 @@ pub(super) enum Base<'a> {
     Upon(&'a Commit),
     /// The files of another commit, which it does not name.
     Tree(&'a Commit),
+    /// A commit of a person's repository, whose objects are at hand.
+    On(&'a str),
+}
+
+/// What a commit says besides its files.
+pub(super) struct Words<'a> {
+    pub author: &'a Who,
+    pub committer: &'a Who,
+    /// Seconds since 1970.
+    pub when: u64,
+    pub message: &'a str,
 }
 
 pub(super) fn write_commit<'a>(
     mut out: impl Write,
     branch: &str,
-    base: Base<'_>,
+    (base, words): (Base<'_>, Option<Words<'_>>),
     edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
 ) -> io::Result<()> {
-    let message = match base {
-        Base::Parent(_) => "result",
-        Base::Nothing | Base::Upon(_) | Base::Tree(_) => "baseline",
+    let message = match (&words, base) {
+        (Some(words), _) => words.message,
+        (None, Base::Parent(_)) => "result",
+        (None, Base::Nothing | Base::Upon(_) | Base::Tree(_) | Base::On(_)) => "baseline",
     };
+    let when = words.as_ref().map_or(WHEN, |words| words.when);
+    let who = |who: Option<&Who>| match who {
+        Some(Who { name, email }) => format!("{name} <{email}>"),
+        None => AUTHOR.to_owned(),
+    };
+    let author = who(words.as_ref().map(|words| words.author));
+    let committer = who(words.as_ref().map(|words| words.committer));
     write!(
         out,
-        "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN} +0000\ncommitter {AUTHOR} {WHEN} +0000\n"
+        "commit {branch}\nmark :1\nauthor {author} {when} +0000\ncommitter {committer} {when} +0000\n"
     )?;
     write!(out, "data {}\n{message}\n", message.len())?;
     match base {
         Base::Nothing => {}
         Base::Parent(parent) | Base::Upon(parent) => writeln!(out, "from {}", parent.commit)?,
+        Base::On(commit) => writeln!(out, "from {commit}")?,
         Base::Tree(same) => writeln!(out, "M 040000 {} \"\"", same.tree)?,
     }
     let (gone, written): (Vec<_>, Vec<_>) = edits

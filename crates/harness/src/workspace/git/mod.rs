@@ -2,11 +2,11 @@
 //! but ours, against a git directory no engine ever saw.
 //!
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
-//!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among
-//!   them; `submodules.rs` what is checked out in it of others; `own_output.rs` where this command
+//!   `owners_view/` what its owner's git takes its files for; `submodules.rs` what is checked out in it of others; `own_output.rs` where this command
 //!   writes to; `file_states.rs` which files are not what they were, and that none is; `identity.rs` which one it is
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
+//! - `landing.rs` the only git that writes to a person's repository, and what is asked around it
 //! - `object_format.rs` how objects are named; `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
 
@@ -16,7 +16,7 @@ mod engine_git;
 mod file_states;
 mod identity;
 mod import;
-mod lfs;
+mod landing;
 mod near_tags;
 mod object_format;
 mod own_output;
@@ -27,8 +27,10 @@ mod tree_files;
 
 pub use check_git::{CheckGit, NOT_FOR_CHECKS};
 pub use file_states::LookedAt;
+pub use landing::{Attributes, NewCommit, Settings, TreeEntry};
 pub use object_format::ObjectFormat;
 pub use own_output::OwnOutput;
+pub(in crate::workspace) use source::state;
 pub use source::{OperatorsExcludes, SourceError, SourceRepo, UNFINISHED};
 pub use submodules::ModuleFiles;
 use tree_files::Answers;
@@ -49,7 +51,7 @@ use cto_core::workspace::tree::FileKind;
 use crate::host::programs::Program;
 use crate::task::cases::FixtureFile;
 use command::{asked, finish, last_line, scrubbed, told};
-use import::{Base, quoted, write_commit};
+use import::{Base, Words, quoted, write_commit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -194,7 +196,7 @@ impl HarnessRepo {
         &self,
         files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
-        self.import(BRANCH, Base::Nothing, files)
+        self.import(BRANCH, (Base::Nothing, None), files)
     }
 
     /// The commit a case starts from: its files alone, or with a past below them, so that a repository has
@@ -222,13 +224,13 @@ impl HarnessRepo {
         base: &Commit,
         changes: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
-        self.import(RESULT, Base::Parent(base), changes)
+        self.import(RESULT, (Base::Parent(base), None), changes)
     }
 
     fn import<'a>(
         &self,
         branch: &str,
-        base: Base<'_>,
+        base: (Base<'_>, Option<Words<'_>>),
         edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
         const OPERATION: &str = "fast-import";

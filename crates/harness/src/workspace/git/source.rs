@@ -368,7 +368,7 @@ fn changed_paths(lines: &[u8]) -> Vec<TreePath> {
 }
 
 /// What the kernel says about a file; its change time cannot be forged by its owner.
-pub(super) fn state(path: &Path) -> Vec<u8> {
+pub(in crate::workspace) fn state(path: &Path) -> Vec<u8> {
     let told = fs::symlink_metadata(path).map(|meta| {
         let (modified, changed) = (
             (meta.mtime(), meta.mtime_nsec()),
@@ -442,7 +442,7 @@ fn places_of(git: &Program, dir: &Path) -> Result<[Vec<u8>; 4], GitError> {
     Ok([top?, git_dir?, common_dir?, format?])
 }
 
-fn id(answer: Vec<u8>) -> String {
+pub(super) fn id(answer: Vec<u8>) -> String {
     String::from_utf8_lossy(answer.trim_ascii()).into_owned()
 }
 

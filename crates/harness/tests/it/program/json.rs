@@ -34,6 +34,7 @@ const APPLY: &[&str] = &[
     "applied",
     "changed_files",
     "checks_differ",
+    "landed",
     "repository",
     "reverifies",
     "run_id",
@@ -55,7 +56,7 @@ const DOCUMENTS: &[Row<'_>] = &[
     (&["keys", "show"], 0, &["keys"]),
     (&["keys", "rotate"], 0, &["keys"]),
     (&["runs"], 0, &["runs", "total"]),
-    (&["recover"], 0, &["recovered"]),
+    (&["recover"], 0, &["landings", "recovered"]),
     (&["ladder"], 0, &["engines"]),
     (&["requests"], 0, &["requests"]),
     (

@@ -10,9 +10,9 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::lfs::{FILTER, LONGEST, Pointer};
 use cto_core::workspace::tree::FileKind;
 
-use super::GitError;
-use super::command::{told, told_well};
-use super::source::SourceRepo;
+use super::super::GitError;
+use super::super::command::{told, told_well};
+use super::super::source::SourceRepo;
 use crate::host::files;
 use crate::workspace::on_disk;
 
@@ -21,7 +21,10 @@ const UNSTAGED: &[u8] = b" M ";
 
 impl SourceRepo {
     /// The answer of `status --porcelain -z` without files that the owner's git calls unchanged.
-    pub(super) fn without_lfs(&self, lines: Vec<u8>) -> Result<Vec<u8>, GitError> {
+    pub(in crate::workspace::git) fn without_lfs(
+        &self,
+        lines: Vec<u8>,
+    ) -> Result<Vec<u8>, GitError> {
         let paths: Vec<TreePath> = lines
             .split(|byte| *byte == 0)
             .filter_map(|line| line.strip_prefix(UNSTAGED))

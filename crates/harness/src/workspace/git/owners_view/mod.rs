@@ -1,6 +1,8 @@
 //! A work tree as its owner's git sees it: which files it takes for which blobs, by the owner's own
 //! settings. Those are asked for and allowed one by one; nothing else of a configuration counts, and
-//! no program that one names is ever started.
+//! no program that one names is ever started. `lfs.rs` large files among them.
+
+mod lfs;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

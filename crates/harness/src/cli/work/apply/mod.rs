@@ -1,4 +1,6 @@
-//! `cto apply`: a verified patch, into the work tree of the person who types it.
+//! `cto apply`: a verified patch, into the work tree of the person who types it; `land.rs` as a commit.
+
+mod land;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,6 +39,15 @@ pub struct Args {
     /// Only say whether it would apply
     #[arg(long)]
     check: bool,
+    /// Commit it on the branch that is checked out: only its own paths, whatever else is staged; no hook runs
+    #[arg(long, conflicts_with = "branch")]
+    commit: bool,
+    /// Commit it on a new branch of this name: a ref only, the work tree stays as it is
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// The message of the commit; the trailer `Cto-Run` is added
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
     /// Take a patch that passed when `cto reverify` judged it again
     #[arg(long)]
     reverified: bool,
@@ -44,6 +55,10 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     only_by_a_person(context)?;
+    if args.message.is_some() && !land::is_asked(args) {
+        return Err(Failure::usage("no_commit", "--message is for a commit")
+            .hint("add --commit, or --branch NAME"));
+    }
     let home = context.home()?;
     let dir = last::to_change(&home, &args.run, args.repo.as_deref())?;
     let pass = verified_pass(context, &dir)?;
@@ -56,6 +71,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let aside = OwnDir::make(&home).map_err(|e| {
         Failure::internal("state_unwritable", "a private copy cannot be made").because(&e)
     })?;
+    if land::is_asked(args) {
+        return land::run(context, args, &pass, (&repository, only), aside.path());
+    }
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
@@ -294,6 +312,7 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
             "changed_files": ready.paths(),
             "reverifies": report.reverifies,
             "checks_differ": report.checks_differ,
+            "landed": null,
         }));
     }
     let word = match (ready.is_applied, args.check) {
