@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cto_testkit::{Bundle, House};
 use serde_json::{Value, json};
@@ -13,66 +13,72 @@ use crate::fixtures::pi_lab::{CASE, Lab, PROBE, assert_no_leak, quick, tool};
 use crate::{assert_good, house, program};
 
 /// A file of its own: the harness's very program is refused as an engine.
-fn case_program(house: &House) -> PathBuf {
+pub fn case_program(house: &House) -> PathBuf {
     if let Some(real) = std::env::var_os("CTO_HARNESS_CASE_BIN") {
         return PathBuf::from(real).canonicalize().unwrap();
     }
     let place = house.root().join("ca-double");
-    fs::create_dir_all(&place).unwrap();
+    double_in(&place);
+    house.hand_over(&place);
+    place.join("ca")
+}
+
+/// The double, as a file of its own below this directory.
+pub fn double_in(place: &Path) -> PathBuf {
+    fs::create_dir_all(place).unwrap();
     let path = place.join("ca");
     let mut bytes = fs::read(program()).unwrap();
     bytes.push(b'\n');
     fs::write(&path, bytes).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    house.hand_over(&place);
     path
 }
 
-fn lab(house: House) -> Lab {
+pub fn lab(house: House) -> Lab {
     let program = case_program(&house);
     let case = house.case(&quick());
     house.hand_over(&house.root().join("cases"));
     Lab::of(&CASE, &program, house, case)
 }
 
-fn says(text: &str) -> String {
+pub fn says(text: &str) -> String {
     format!("[[turn]]\ntext = '''{text}'''\n")
 }
 
-fn envelope(result: Value) -> String {
+pub fn envelope(result: Value) -> String {
     says(&format!("<<<AGENT_RESULT\n{result}\nAGENT_RESULT>>>"))
 }
 
-fn fine() -> String {
+pub fn fine() -> String {
     envelope(json!({"status": "completed", "summary": "done"}))
 }
 
-fn failed() -> String {
+pub fn failed() -> String {
     envelope(json!({"status": "failed", "error": "I could not"}))
 }
 
-fn right() -> String {
+pub fn right() -> String {
     tool("write", json!({"path": "answer.txt", "content": "right\n"}))
 }
 
-fn shell(command: &str) -> String {
+pub fn shell(command: &str) -> String {
     tool("bash", json!({"command": command}))
 }
 
-fn commits() -> String {
+pub fn commits() -> String {
     shell("git add -A -- ':!.case/' && git commit -qm done")
 }
 
 /// The implementer does what it is asked for.
-fn implements() -> String {
+pub fn implements() -> String {
     [right(), commits(), fine()].concat()
 }
 
-fn scenario(turns: &[String]) -> String {
+pub fn scenario(turns: &[String]) -> String {
     format!("select = \"requests\"\n{PROBE}{}", turns.concat())
 }
 
-fn assert_kept_apart(bundle: &Bundle) {
+pub fn assert_kept_apart(bundle: &Bundle) {
     let started = bundle.text("backend/case-events.jsonl");
     assert!(started.contains("pipeline_start"), "{started}");
     assert!(
