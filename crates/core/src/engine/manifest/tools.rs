@@ -22,6 +22,22 @@ pub struct Tools {
     pub write: Option<Tool>,
     /// `{path}`, one line of it as it is, `{old}`, and as it shall be, `{new}`.
     pub edit: Option<Tool>,
+    /// What its model says where the engine takes nothing else for an end: after the steps, and to whoever of its agents
+    /// asks after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<String>,
+    /// How its reviewer says no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejects: Option<Rejects>,
+}
+
+/// A reviewer among an engine's agents.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rejects {
+    /// So many others end before it is asked.
+    pub after: u8,
+    pub says: String,
 }
 
 /// One tool: its name, and its arguments with placeholders in their texts.
@@ -42,6 +58,10 @@ impl Tools {
         ]
         .into_iter()
         .find_map(|(name, tool, words)| Some((name, tool?.problem(words)?)))
+        .or_else(|| {
+            let what = "who has others to ask must say what ends one of them: done";
+            (self.rejects.is_some() && self.done.is_none()).then(|| ("rejects", what.to_owned()))
+        })
     }
 
     pub fn run(&self, command: &str) -> ToolCall {

@@ -226,8 +226,14 @@ impl Lane {
         let tools = tools.and_then(|own| own.tools.as_ref());
         let tools = tools.ok_or_else(|| broken("the manifest names no tools".into()))?;
         let scenario = row.scenario(tools, words).map_err(broken)?;
-        let url = self.start(&row.name, scenario);
-        let url = url.map_err(|error| broken(error.to_string()))?;
+        self.serving(&row.name, scenario)
+    }
+
+    /// Starts a model in this process, and says what a run with it is run with.
+    pub fn serving(&self, name: &str, scenario: Scenario) -> Result<LaneOptions, Failure> {
+        let url = self.start(name, scenario).map_err(|error| {
+            Failure::internal("no_model", "the scripted model cannot be played").because(&error)
+        })?;
         Ok(self.options(Some(url)))
     }
 
