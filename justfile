@@ -19,7 +19,7 @@ test:
 interop:
     scripts/interop
 
-# A million hostile inputs for every parser
+# A million hostile inputs for the parsers, and a million things said over all dialects; some minutes
 fuzz count="1000000":
     CTO_FUZZ={{count}} cargo nextest run fuzz
 

@@ -34,6 +34,7 @@ import tempfile
 
 SUMS, ATTESTATION, REPORT, LOCK = "SHA256SUMS", "attestation.json", "report.json", "run.lock"
 EVENTS, NAMESPACE = "events.normalized.jsonl", "approval@cto-harness"
+CONTRACT, INSTRUCTIONS, REVERIFY = "contract.json", "instructions.md", "reverify"
 COMPANIONS = {
     "attestations/provenance.json": "https://slsa.dev/provenance/v1",
     "attestations/test-result.json": "https://in-toto.io/attestation/test-result/v0.1",
@@ -195,7 +196,7 @@ class Files:
             raise Bad(f"{name}: is not listed in {SUMS}")
 
     def take(self, name, length, source):
-        keep = name in (SUMS, ATTESTATION, REPORT, EVENTS) or name in COMPANIONS or name.startswith("relied/approval-")
+        keep = name in (SUMS, ATTESTATION, REPORT, EVENTS, CONTRACT) or name in COMPANIONS or name.startswith("relied/approval-")
         if keep and length > MAX_DOCUMENT:
             raise Bad(f"{name}: is too large")
         hasher, parts = hashlib.sha256(), []
@@ -430,8 +431,25 @@ def check_report(files, report, listed):
     own = digests.pop(REPORT, None)
     if hashlib.sha256(canonical(report)).hexdigest() != own or digests != {n: d for n, d in listed.items() if n != REPORT}:
         raise Bad(f"{REPORT}: its digests are not those of the files")
-    if report.get("contract_digest") != listed["contract.json"]:
-        raise Bad("contract.json: the report names another contract")
+    if report.get("contract_digest") != listed[CONTRACT]:
+        raise Bad(f"{CONTRACT}: the report names another contract")
+    check_instructions(files, read_json(CONTRACT, files.bytes[CONTRACT]))
+
+
+def check_instructions(files, contract):
+    """What the engine was told beside its task: the bytes that the contract names, and none where it names none."""
+    contract = contract if isinstance(contract, dict) else {}
+    named, found = contract.get("instructions_sha256"), files.digests.get(INSTRUCTIONS)
+    if named == found:
+        return
+    if named is None:
+        raise Bad(f"{INSTRUCTIONS}: is there although the contract names none")
+    if found is not None:
+        raise Bad(f"{INSTRUCTIONS}: is not what the contract names")
+    # A patch judged again: nobody was told anything, and the bundle of the run before holds the bytes.
+    lane = contract.get("lane")
+    if not isinstance(lane, dict) or lane.get("engine") != REVERIFY:
+        raise Bad(f"{INSTRUCTIONS}: is missing although the contract names it")
 
 
 def check_approvals(files, report, signers):
@@ -449,6 +467,8 @@ def check_approvals(files, report, signers):
             raise Bad(f"{record}: is not the approval that was relied on")
         if said.get("approval_granted") is not True or said.get("contract_digest") != report.get("contract_digest"):
             raise Bad(f"{record}: does not approve this contract")
+        if said.get("request_id") != reliance["id"]:
+            raise Bad(f"{record}: answers another request than the one it is named after")
         if said.get("request_sha256") != files.digests[request]:
             raise Bad(f"{record}: answers another request")
         lines = [json.loads(line) for line in files.bytes[EVENTS].splitlines()]

@@ -1,7 +1,7 @@
 """Times what the harness adds to a run of a real agent: its own time beyond agent, checks, the one request before the run and
 the run of `fake` it is compared with.
 
-usage: lanes.py CTO WORK [TIMES]      prints a table; WORK must exist and is left as it was
+usage: lanes.py CTO WORK [TIMES [ENGINE...]]      prints a table; WORK must exist, in no repository, and is left as it was
 
 Agents are those that scripts/agents has linked below target/. The model is the scripted one. Times are those of
 `timings` in the report. Standard library only.
@@ -21,12 +21,19 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 NULL = subprocess.DEVNULL
 CASE = "r1-string-slugify"
 FIX = """printf '%s\\n' 'import re' '' '' 'def slugify(text):' '    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")' > strings.py"""
-# engine, its program below target/, the tool that runs a command, and the argument that names it
+# engine, its program below target/, the tool that runs a command, and its arguments
 LANES = [
     ("pi", "pi-*/node_modules/.bin/pi", "bash", {"command": FIX}),
     ("codex", "codex-*/node_modules/@openai/codex-linux-x64/vendor/*/bin/codex", "exec_command", {"cmd": FIX}),
     ("opencode", "opencode-*/node_modules/opencode-linux-x64/bin/opencode", "bash", {"command": FIX, "description": "work"}),
+    ("acp-codex", "acp-codex-*/node_modules/.bin/codex-acp", "exec_command", {"cmd": FIX}),
+    ("acp-opencode", "opencode-*/node_modules/opencode-linux-x64/bin/opencode", "bash", {"command": FIX, "description": "work"}),
+    ("acp-gemini", "acp-gemini-*/node_modules/.bin/gemini", "run_shell_command", {"command": FIX}),
+    ("acp-qwen", "acp-qwen-*/node_modules/.bin/qwen", "run_shell_command", {"command": FIX, "is_background": False}),
+    ("acp-pi", "acp-pi-*/node_modules/.bin/pi-acp", "bash", {"command": FIX}),
 ]
+# Their manifests ask for a smallest version of what runs them, so their records name it.
+NAMES_ITS_NODE = ("acp-gemini", "acp-qwen", "acp-pi")
 
 
 def put(path, text):
@@ -80,7 +87,7 @@ class Lane:
         self.record("executable", common | {
             "engine": self.engine, "path": str(program), "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
             "identity_output": self.engine, "version": "not said", "command_shape": self.engine,
-            "admission_timestamp": "2026-06-01", "packages_sha256": digest(packages)})
+            "admission_timestamp": "2026-06-01", "packages_sha256": digest(packages)} | self.node(packages))
         self.record("source", {
             "engine": self.engine, "source_admission_status": "admitted", "source_name": self.engine,
             "source_url": "https://example.com/", "source_type": "npm package", "retrieval_date": "2026-06-01",
@@ -89,13 +96,25 @@ class Lane:
             "blocked_execution_modes": ["owned-noncritical-repo"], "protected_source_boundary": "its own directory",
             "review_trigger": "before another version", "pinned_tag": "v0"})
 
+    def node(self, packages):
+        """The Node beside the packages, or the one on PATH, as a record names it."""
+        if self.engine not in NAMES_ITS_NODE:
+            return {}
+        beside = packages / ".bin/node"
+        node = (beside if beside.exists() else Path(shutil.which("node"))).resolve()
+        said = subprocess.run([node, "--version"], stdin=NULL, capture_output=True, text=True, check=True).stdout.strip()
+        return {"interpreter": "node", "interpreter_path": str(node), "interpreter_version": said,
+                "interpreter_sha256": hashlib.sha256(node.read_bytes()).hexdigest()}
+
     def record(self, kind, value):
         put(self.home / "state/records" / self.engine / f"{kind}.json", json.dumps(value))
 
+    def variables(self):
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "CTO_STATE_DIR": str(self.home / "state"),
+                 f"CTO_HARNESS_ALLOW_{self.engine.upper().replace('-', '_')}": "1"}
+
     def cto_run(self, *args):
-        known = {"PATH": os.environ["PATH"], "HOME": str(self.home), "CTO_STATE_DIR": str(self.home / "state"),
-                 f"CTO_HARNESS_ALLOW_{self.engine.upper()}": "1"}
-        return subprocess.run([self.cto, *args], stdin=NULL, capture_output=True, text=True, env=known)
+        return subprocess.run([self.cto, *args], stdin=NULL, capture_output=True, text=True, env=self.variables())
 
     def model(self):
         port = self.home / "port"
@@ -133,14 +152,14 @@ def spread(values):
     return f"{statistics.median(values):.0f} ms ({values[tenth]:.0f}–{values[-1 - tenth]:.0f})"
 
 
-def measure(cto, work, times=10):
+def measure(cto, work, times=10, engines=()):
     """Rows of what, measured, compared with, target, and whether it is met."""
     place = work / "lanes"
     place.mkdir()
     try:
         for engine, pattern, tool, arguments in LANES:
             found = sorted(ROOT.glob(f"target/{pattern}"))
-            if not found:
+            if not found or (engines and engine not in engines):
                 continue
             lane = Lane(cto, place, engine, found[0].resolve(), tool, arguments)
             lane.once()
@@ -154,10 +173,10 @@ def measure(cto, work, times=10):
 
 
 def main():
-    if not 3 <= len(sys.argv) <= 4:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     cto, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    for what, measured, compared, target, met in measure(cto, work, *map(int, sys.argv[3:])):
+    for what, measured, compared, target, met in measure(cto, work, *map(int, sys.argv[3:4]), engines=sys.argv[4:]):
         print(f"{what:<28} {measured:<26} {target:<10} {'met' if met else 'MISSED'}  {compared}")
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
 

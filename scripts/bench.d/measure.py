@@ -198,7 +198,7 @@ def own_cpu(pid):
         return None
 
 
-def peak_rss(argv):
+def peak_rss(argv, env=None):
     """VmHWM in MB, read while the process stands still at its exit.
 
     ru_maxrss would not do: it also counts the pages of the program that spawned it, and its children.
@@ -212,7 +212,7 @@ def peak_rss(argv):
         os.dup2(NULL, 1)
         libc.ptrace(traceme, 0, None, None)
         try:
-            os.execvpe(argv[0], argv, ENV)
+            os.execvpe(argv[0], argv, env or ENV)
         finally:
             os._exit(127)
     _, status = os.waitpid(pid, 0)

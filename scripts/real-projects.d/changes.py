@@ -12,7 +12,7 @@ FIX = "fix"
 KINDS = ["comment", "docs", "refactoring", "new file", "new test", BREAK, FIX]
 # One that changes nothing, one that adds to the tests, one that breaks.
 SHORT = ["comment", "new test", BREAK, FIX]
-COMMENT = {".py": "#", ".sh": "#"}
+COMMENT = {".py": "# {}", ".sh": "# {}", ".c": "/* {} */", ".h": "/* {} */"}
 
 # What a new file holds, by what `tests` says about the project. Named by what runs it.
 NEW_TEST = {
@@ -85,8 +85,8 @@ def new_file(tree, project):
 def edit(tree, project, kind):
     source = tree / project["source"]
     if kind == "comment":
-        mark = COMMENT.get(source.suffix, "//")
-        appended(source, f"{mark} Read again in full; nothing to add.\n")
+        form = COMMENT.get(source.suffix, "// {}")
+        appended(source, form.format("Read again in full; nothing to add.") + "\n")
     elif kind == "docs":
         appended(tree / project["docs"], "\nQuestions are welcome.\n")
     elif kind == "refactoring":

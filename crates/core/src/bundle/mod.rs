@@ -31,6 +31,8 @@ pub const REPORT_MD: &str = "report.md";
 pub const CONTRACT: &str = "contract.json";
 /// What the engine was told beside the task; only where the contract names its digest.
 pub const INSTRUCTIONS: &str = "instructions.md";
+/// The manifest of an engine that is the operator's own.
+pub const ENGINE_MANIFEST: &str = "engine-manifest.toml";
 pub const GATES: &str = "gates.json";
 pub const ELIGIBILITY: &str = "eligibility.json";
 pub const EVENTS: &str = "events.normalized.jsonl";

@@ -10,6 +10,7 @@ use crate::bundle;
 use crate::bundle::report::{self, Report};
 use crate::bundle::sums;
 use crate::containment::ContainmentReport;
+use crate::engine::manifest::Manifest;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
 use crate::run::trace::TraceLine;
@@ -157,6 +158,22 @@ impl Verifier<'_> {
             );
         }
         self.instructions(&documents.contract);
+        self.engine_manifest(&documents.contract);
+    }
+
+    /// Where the manifest is beside the contract, it is the one that the contract names.
+    fn engine_manifest(&mut self, contract: &ContractDocument) {
+        if !self.found.files.contains_key(bundle::ENGINE_MANIFEST) {
+            return;
+        }
+        let named = contract.valid();
+        let named = named.and_then(|contract| contract.lane.manifest_sha256);
+        let text = std::str::from_utf8(self.bytes(bundle::ENGINE_MANIFEST)).ok();
+        let says = text.and_then(Manifest::digest_of);
+        if says.is_none() || says != named {
+            let what = "is not what the contract names";
+            self.problem("digests", bundle::ENGINE_MANIFEST, what);
+        }
     }
 
     /// A stranger sees what the engine was told: the bytes are there wherever the contract names them.

@@ -88,6 +88,7 @@ pub struct FoundFile {
 pub fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&name)
         || bundle::SIGNED.contains(&name)
+        || name == bundle::ENGINE_MANIFEST
         || name.starts_with(bundle::RELIED_DIR)
 }
 

@@ -233,12 +233,21 @@ impl Context {
         )
     }
 
+    /// Nothing where nobody says where one would be. One that is refused is not the same as none.
+    fn home_if_any(&self) -> Result<Option<Home>, Failure> {
+        match self.home() {
+            Ok(home) => Ok(Some(home)),
+            Err(failure) if failure.code == "no_state_home" => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Whose signatures count on this machine. Without a state home there is no store, and nobody's
     /// do.
     fn trust(&self) -> Result<Trust, Failure> {
-        match self.home() {
-            Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
-            Err(_) => Ok(Trust::default()),
+        match self.home_if_any()? {
+            Some(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
+            None => Ok(Trust::default()),
         }
     }
 }

@@ -156,8 +156,8 @@ pub struct Opening {
     pub identity: RunIdentity,
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
-    /// What the engine is told beside the task, where the contract names it.
-    pub instructions: Option<Vec<u8>>,
+    /// What the contract names by digest, by name.
+    pub beside: Vec<(&'static str, Vec<u8>)>,
     pub secrets: Secrets,
     /// Whose key signs at the end.
     pub keys: KeyStore,
@@ -173,7 +173,7 @@ impl OpenBundle {
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
         allocate(&reserve).map_err(failed)?;
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
-        let instructions = opening.instructions.take();
+        let beside = std::mem::take(&mut opening.beside);
         let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
         // The clock of the file system decides freshness, so the run starts when its lock says so.
         bundle.identity.started_at = bundle
@@ -182,8 +182,8 @@ impl OpenBundle {
             .min(lock_time(&bundle.dir).unwrap_or(bundle.identity.started_at));
         let bytes = bundle.sealed_contract.bytes.clone();
         // Before the contract that names them: whoever finds the one finds the other.
-        if let Some(instructions) = instructions {
-            bundle.write(bundle::INSTRUCTIONS, &instructions)?;
+        for (name, text) in beside {
+            bundle.write(name, &text)?;
         }
         bundle.write(bundle::CONTRACT, &bytes)?;
         Ok(bundle)

@@ -205,7 +205,7 @@ pub struct Home {
 
 impl Home {
     /// First that applies: `--home`, `CTO_STATE_DIR`, an existing Hermes profile, `CTO_HOME`, the
-    /// config file, XDG state.
+    /// config file, XDG state. None of them may lie in a repository.
     pub fn find(
         home: Option<PathBuf>,
         runs: Option<PathBuf>,
@@ -240,7 +240,7 @@ impl Home {
         };
         let xdg = env
             .path("XDG_STATE_HOME")
-            .or_else(|| user.map(|home| home.join(".local/state")))
+            .or_else(|| user.as_ref().map(|home| home.join(".local/state")))
             .map(|dir| dir.join("cto"));
         let chosen = Layers {
             flag: home,
@@ -257,6 +257,8 @@ impl Home {
                 .hint("give one with --home DIR or CTO_STATE_DIR")
         })?;
         let root = absolute(&root)?;
+        let user = user.as_deref().map(absolute).transpose()?;
+        way::state::is_in_no_repository(&root, user.as_deref())?;
         let layers = Layers {
             flag: runs,
             environment: variable("CTO_RUNS_DIR"),
@@ -309,7 +311,7 @@ impl Home {
         for (dir, own) in own {
             make(dir)?;
             // Before anything is made in it.
-            is_ours(dir, own)?;
+            way::state::is_ours(dir, own)?;
         }
         make(&self.work())?;
         make(&self.open_runs())?;
@@ -327,25 +329,6 @@ fn make(dir: &Path) -> Result<(), Failure> {
             .so("no bundle could be written, so nothing ran")
             .hint("choose another place with --home DIR or --runs-dir DIR")
     })
-}
-
-/// Keys, records, what signs and what is remembered lie in the state home, and an open bundle among the runs: where
-/// someone else could have put them, they are not the operator's word.
-fn is_ours(dir: &Path, own: Option<&Path>) -> Result<(), Failure> {
-    let not_ours = || {
-        Failure::blocked(
-            "state_not_private",
-            "the state directory could be someone else's work",
-        )
-        .at(dir.display().to_string())
-        .so("nothing there is believed, and nothing ran")
-        .hint("choose a place of your own with --home DIR or --runs-dir DIR; `mkdir -m 700 DIR` makes one")
-    };
-    match way::stranger_to(dir, own) {
-        Ok(None) => Ok(()),
-        Ok(Some(stranger)) => Err(not_ours().reason(stranger.to_string())),
-        Err(error) => Err(not_ours().because(&error)),
-    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

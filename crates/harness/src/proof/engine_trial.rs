@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::containment::Containment;
+use cto_core::containment::mounts::stand::NEUTRAL;
 use cto_core::engine::manifest::{Manifest, tools};
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::proof::case_check::{Line, Mark};
@@ -173,7 +174,7 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
         ..Turn::default()
     };
     let called = own.and_then(|own| own.tools.as_ref()).map(|tools| Turn {
-        tool: vec![tools.write(FILE, FIX)],
+        tool: vec![tools.at(Some(NEUTRAL)).write(FILE, FIX)],
         ..Turn::default()
     });
     let said = || {

@@ -119,7 +119,8 @@ pub fn examine(
         .map(|root| packages::pin(home, &root))
         .transpose()
         .map_err(|problem| refused(not_admitted(&problem.to_string())))?;
-    let said = identity::ask(program, shown.flatten().as_ref(), cancel, env, home)?;
+    let asked = (program, manifest.questions());
+    let said = identity::ask(asked, shown.flatten().as_ref(), cancel, env, home)?;
     if let Some(words) = &said.failed {
         return Err(refused(could_not_run(words, interpreter.as_ref(), program)));
     }
@@ -248,7 +249,7 @@ fn asked(
 fn could_not_run(words: &str, interpreter: Option<&Interpreter>, program: &Path) -> Failure {
     let mut failure = Failure::blocked(
         "executable_not_admitted",
-        "the program fails when it is asked for --help and --version",
+        "the program fails when it is asked who it is",
     );
     let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use cto_core::containment::mounts::Granted;
+use cto_core::engine::manifest::questions::Question;
 use cto_core::gate::ToolchainUse;
 
 use crate::host::failure::Failure;
@@ -30,14 +31,15 @@ pub struct Said {
 }
 
 /// One question: what came back, and whether the program ended well.
+#[derive(Default)]
 struct Reply {
     text: String,
     is_answer: bool,
 }
 
-/// Asks a program for its help and its version, run by what was found to run it.
+/// Asks a program for its help and its version, or what of that it answers, run by what was found to run it.
 pub fn ask(
-    program: &Path,
+    (program, questions): (&Path, &[Question]),
     runs_on: Option<&ToolchainUse>,
     cancel: &Cancel,
     env: &Env,
@@ -45,8 +47,11 @@ pub fn ask(
 ) -> Result<Said, Failure> {
     let shown = shown(program, runs_on, env, home)?;
     with_jail(shown, env, home, |shown, scratch| {
-        let one = |flag: &str| question((program, flag), cancel, shown, scratch, env);
-        let (help, version) = (one("--help")?, one("--version")?);
+        let one = |asked: Question| match questions.contains(&asked) {
+            true => question((program, asked.flag()), cancel, shown, scratch, env),
+            false => Ok(Reply::default()),
+        };
+        let (help, version) = (one(Question::Help)?, one(Question::Version)?);
         let failed = (!help.is_answer && !version.is_answer).then(|| match help.text.is_empty() {
             true => version.text.clone(),
             false => help.text.clone(),
@@ -67,7 +72,8 @@ pub fn ask(
 pub fn version(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<String, Failure> {
     let shown = shown(program, None, env, home)?;
     with_jail(shown, env, home, |shown, scratch| {
-        let reply = question((program, "--version"), cancel, shown, scratch, env)?;
+        let flag = Question::Version.flag();
+        let reply = question((program, flag), cancel, shown, scratch, env)?;
         Ok(match reply.is_answer {
             true => first_line(&reply.text),
             false => String::new(),

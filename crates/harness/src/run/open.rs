@@ -1,5 +1,6 @@
 //! Opening: a run gets its name, its directory and everything its evidence must know beforehand.
 
+use cto_core::bundle;
 use cto_core::bundle::report::RunIdentity;
 use cto_core::gate::LaneFacts;
 use cto_core::values::ids::RunId;
@@ -49,7 +50,8 @@ pub fn open(
         .provider
         .iter()
         .for_each(|provider| provider.add_to(&mut secrets));
-    let instructions = instructions(request, &secrets)?;
+    let told = instructions(request, &secrets)?.map(|told| (bundle::INSTRUCTIONS, told));
+    let own = engine_manifest(request, &secrets)?.map(|own| (bundle::ENGINE_MANIFEST, own));
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| {
         RunId::new(started_at, &request.case.id, suffix).ok()
@@ -70,7 +72,7 @@ pub fn open(
         identity,
         contract,
         sealed_contract,
-        instructions,
+        beside: told.into_iter().chain(own).collect(),
         secrets,
         keys,
     };
@@ -96,6 +98,24 @@ fn instructions(request: &Request, secrets: &Secrets) -> Result<Option<Vec<u8>>,
         )
         .so("nothing ran")
         .hint("an engine is told them and their bytes stand in the bundle; take it out")),
+    }
+}
+
+/// The manifest of an engine of the operator's own: strangers have no other copy. It stands in the bundle as it is, and
+/// is what the contract names.
+fn engine_manifest(request: &Request, secrets: &Secrets) -> Result<Option<Vec<u8>>, Failure> {
+    let own = request.manifest.own_text.as_ref();
+    let Some(text) = own.filter(|_| request.again.is_none()) else {
+        return Ok(None);
+    };
+    match secrets.redact(text.as_bytes()).1.total() {
+        0 => Ok(Some(text.clone().into_bytes())),
+        _ => Err(Failure::usage(
+            "secret_manifest",
+            "the manifest of the engine holds a secret, or what is private of an endpoint",
+        )
+        .so("nothing ran")
+        .hint("its bytes stand in the bundle; {door} and {token} say where the model is and what to show there")),
     }
 }
 

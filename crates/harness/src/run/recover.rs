@@ -166,7 +166,7 @@ fn close(
         contract,
         sealed_contract,
         // They lie there already.
-        instructions: None,
+        beside: Vec::new(),
         secrets,
         keys: KeyStore::of(home),
     };

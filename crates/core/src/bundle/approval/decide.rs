@@ -4,8 +4,10 @@
 use super::signers::Signers;
 use super::sshsig::{SignatureProblem, signer_of};
 use super::{Answer, EXECUTION_SCOPE, ExecutionRequest};
+use crate::task::contract::Contract;
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
+use crate::values::ids::RunId;
 use crate::values::json;
 use crate::values::maybe_known::MaybeKnown;
 use crate::values::time::Utc;
@@ -22,6 +24,9 @@ pub struct Presented<'a> {
 /// What it is to be used for, where and when.
 #[derive(Clone, Copy)]
 pub struct Use<'a> {
+    /// The name it is looked up and used up by.
+    pub request_id: &'a RunId,
+    pub contract: &'a Contract,
     pub contract_digest: Digest,
     pub target_head: &'a MaybeKnown<String>,
     pub store_id: Digest,
@@ -100,11 +105,20 @@ pub fn may_start(
     let (request, granted) = read_answer(shown, signers)?;
     let answer = &granted.answer;
     let mismatch = |why: &str| no(Code::ApprovalMismatch, why);
+    // Used up by its name: under another one it could be used again.
+    if answer.request_id != *wanted.request_id {
+        return Err(mismatch("it was given for another request"));
+    }
     if answer.store_id != wanted.store_id {
         return Err(mismatch("it was given for another store"));
     }
     if answer.contract_digest != wanted.contract_digest {
         return Err(mismatch("it was given for another contract"));
+    }
+    if !request.tells_of(wanted.contract) {
+        return Err(mismatch(
+            "the request tells of something else than its contract",
+        ));
     }
     if answer.target_head != *wanted.target_head {
         return Err(mismatch(
@@ -151,6 +165,8 @@ mod tests {
         request: Vec<u8>,
         answer: Answer,
         used: (Digest, MaybeKnown<String>, Digest, Utc),
+        name: RunId,
+        contract: Contract,
     }
 
     fn at(seconds: i64) -> Utc {
@@ -187,7 +203,14 @@ mod tests {
                 signers: Signers(signers),
                 request: bytes,
                 answer,
-                used: (contract_digest, contract.lane.target_head, store_id, at(20)),
+                used: (
+                    contract_digest,
+                    contract.lane.target_head.clone(),
+                    store_id,
+                    at(20),
+                ),
+                name: RUN.parse().unwrap(),
+                contract,
             }
         }
 
@@ -207,6 +230,8 @@ mod tests {
                 &shown,
                 &self.signers,
                 &Use {
+                    request_id: &self.name,
+                    contract: &self.contract,
                     contract_digest: *contract_digest,
                     target_head,
                     store_id: *store_id,
@@ -229,7 +254,17 @@ mod tests {
     fn every_other_one_has_its_code() {
         use Code::{ApprovalDenied, ApprovalExpired, ApprovalMismatch};
         type Change = fn(&mut Desk);
-        let rows: [(&str, Change, Code); 17] = [
+        let rows: [(&str, Change, Code); 19] = [
+            (
+                "kept under another name",
+                |d| d.name = "20260102T030405Z-demo-k3v8".parse().unwrap(),
+                ApprovalMismatch,
+            ),
+            (
+                "shown as something else",
+                |d| d.contract.title = "Other".into(),
+                ApprovalMismatch,
+            ),
             (
                 "contract",
                 |d| d.used.0 = Digest::of(b"other"),

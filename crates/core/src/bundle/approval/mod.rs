@@ -117,6 +117,17 @@ impl ExecutionRequest {
         }
     }
 
+    /// Does it tell of this contract, in every word a person was shown?
+    pub fn tells_of(&self, contract: &Contract) -> bool {
+        let asking = Asking {
+            request_id: self.request_id.clone(),
+            work_id: &self.work_id,
+            store_id: self.store_id,
+            at: self.requested_at,
+        };
+        Self::new(contract, (self.contract_digest, self.task_digest), asking) == *self
+    }
+
     /// The bytes that are kept, travel and are named by digest.
     pub fn to_bytes(&self) -> Result<Vec<u8>, JsonError> {
         json::canonical(self)

@@ -4,7 +4,7 @@
 //! - this file: what a manifest says; `own_folder.rs` where an engine is started and what it writes in its workspace; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
-//! - `limits.rs` limits of its own; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//! - `limits.rs` limits of its own; `questions.rs` what it is asked about itself; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
 //!   tools, as a scripted model calls them
 
 pub mod fill;
@@ -13,6 +13,7 @@ mod limits;
 pub mod own;
 mod own_folder;
 pub mod places;
+pub mod questions;
 pub mod tools;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use crate::engine::manifest::limits::OwnLimits;
 pub use own_folder::{EMPTY_DIRECTORY, EventLog, WorkingDirectory};
 
 use crate::engine::manifest::places::Step;
+use crate::engine::manifest::questions::Question;
 use crate::engine::manifest::tools::Tools;
 use crate::run::event::flat::is_prefix;
 use crate::task::case_file;
@@ -52,6 +54,9 @@ pub struct Manifest {
     /// What the file says, whatever its layout and its comments.
     #[serde(skip)]
     pub sha256: Option<Digest>,
+    /// The file, where it is the operator's own: strangers have no other copy of it.
+    #[serde(skip)]
+    pub own_text: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +77,10 @@ pub struct Invocation {
     pub model: Option<ModelUse>,
     /// A word that its program says of itself when it is admitted; its id where there is none.
     pub identity: Option<String>,
+    /// What it answers about itself; all there is to ask where nothing is said. A program that takes an unknown flag
+    /// for the beginning of its work does not end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
     /// The program its own file is written for: found beside its packages (`.bin/NAME`), then on
     /// PATH, and shown read-only.
     pub interpreter: Option<String>,
@@ -304,10 +313,13 @@ impl Manifest {
             wrong((line, column), what)
         };
         let mut manifest: Self = toml::from_str(text).map_err(broken)?;
-        let said: serde_json::Value = toml::from_str(text).map_err(broken)?;
-        let said =
-            json::canonical_value(&said).map_err(|error| wrong((1, 1), error.to_string()))?;
-        manifest.sha256 = Some(Digest::tagged("cto-manifest/1\n", &said));
+        manifest.sha256 = Self::digest_of(text);
+        if manifest.sha256.is_none() {
+            return Err(wrong(
+                (1, 1),
+                "it says something that no document can hold".into(),
+            ));
+        }
         let problem = manifest
             .ungated()
             .or_else(|| manifest.misnamed())
@@ -320,6 +332,14 @@ impl Manifest {
             Some((at, what)) => Err(wrong(position(text, &at), what)),
             None => Ok(manifest),
         }
+    }
+
+    /// What a text says, whatever its layout and its comments; nothing where it is no manifest's. A later version may
+    /// refuse what an earlier one took, and this stays what it was.
+    pub fn digest_of(text: &str) -> Option<Digest> {
+        let said: serde_json::Value = toml::from_str(text).ok()?;
+        let said = json::canonical_value(&said).ok()?;
+        Some(Digest::tagged("cto-manifest/1\n", &said))
     }
 
     /// Only `fake` is open, and only it may do without a gate.
@@ -361,6 +381,13 @@ impl Manifest {
         let said = self.invocation.as_ref();
         let said = said.and_then(|own| own.identity.as_deref());
         said.unwrap_or(self.id.as_str())
+    }
+
+    /// What it is asked about itself.
+    pub fn questions(&self) -> &[Question] {
+        let said = self.invocation.as_ref().map(|own| own.questions.as_slice());
+        said.filter(|said| !said.is_empty())
+            .unwrap_or(Question::ALL)
     }
 
     /// Does it need a model, and so everything that is asked about models?

@@ -31,9 +31,12 @@ impl Manifest {
         text: &str,
         built_in: &[Self],
     ) -> Result<Self, ManifestError> {
-        let manifest = Self::parse(file, text)?;
+        let mut manifest = Self::parse(file, text)?;
         match manifest.not_ones_own(stem, built_in) {
-            None => Ok(manifest),
+            None => {
+                manifest.own_text = Some(text.to_owned());
+                Ok(manifest)
+            }
             Some((at, what)) => {
                 let (line, column) = position(text, &at);
                 Err(ManifestError {

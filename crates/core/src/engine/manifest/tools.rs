@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::fill;
 use super::places::braced;
+use crate::values::event_type::EventType;
 use crate::wire::scenario::ToolCall;
 
 /// What the engine calls the tool that runs a command, and those that write and edit files. Without
@@ -18,7 +19,7 @@ use crate::wire::scenario::ToolCall;
 pub struct Tools {
     /// `{command}`: one line or more, for a shell.
     pub shell: Tool,
-    /// `{path}` below the workspace, and its whole `{text}`.
+    /// `{path}` below the workspace, and its whole `{text}`. `{workspace}/{path}` where it wants one from the root.
     pub write: Option<Tool>,
     /// `{path}`, one line of it as it is, `{old}`, and as it shall be, `{new}`.
     pub edit: Option<Tool>,
@@ -26,6 +27,9 @@ pub struct Tools {
     /// asks after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
+    /// Events it tells of in every run: no row can be about one of them that never came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always: Vec<EventType>,
     /// How its reviewer says no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejects: Option<Rejects>,
@@ -39,6 +43,9 @@ pub struct Rejects {
     pub after: u8,
     pub says: String,
 }
+
+/// The directory the engine works in, for tools that want a path from the root: `{workspace}/{path}`.
+const WORKSPACE: &str = "workspace";
 
 /// One tool: its name, and its arguments with placeholders in their texts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +69,27 @@ impl Tools {
             let what = "who has others to ask must say what ends one of them: done";
             (self.rejects.is_some() && self.done.is_none()).then(|| ("rejects", what.to_owned()))
         })
+    }
+
+    /// The same for an engine that works there. Where that is not known, a tool that must name it is none.
+    pub fn at(&self, workspace: Option<&str>) -> Self {
+        let at = |tool: &Option<Tool>| tool.as_ref().and_then(|tool| tool.at(workspace));
+        Self {
+            shell: self.shell.clone(),
+            write: at(&self.write),
+            edit: at(&self.edit),
+            ..self.clone()
+        }
+    }
+
+    /// The one tool of which nobody is asked what it will change.
+    pub fn by_command(&self) -> Self {
+        Self {
+            shell: self.shell.clone(),
+            write: None,
+            edit: None,
+            ..self.clone()
+        }
     }
 
     pub fn run(&self, command: &str) -> ToolCall {
@@ -96,11 +124,35 @@ impl Tool {
             .values()
             .for_each(|value| collect(value, &mut texts));
         let named: Vec<&str> = texts.into_iter().flat_map(braced).collect();
-        if let Some(strange) = named.iter().find(|name| !words.contains(name)) {
+        let known =
+            |name: &&str| words.contains(name) || (words.contains(&"path") && *name == WORKSPACE);
+        if let Some(strange) = named.iter().find(|name| !known(name)) {
             return Some(format!("{{{strange}}} means nothing here"));
         }
         let missing = words.iter().find(|word| !named.contains(word))?;
         Some(format!("its arguments do not name {{{missing}}}"))
+    }
+
+    fn at(&self, workspace: Option<&str>) -> Option<Self> {
+        let mut texts = Vec::new();
+        self.arguments
+            .values()
+            .for_each(|value| collect(value, &mut texts));
+        if !texts
+            .into_iter()
+            .flat_map(braced)
+            .any(|name| name == WORKSPACE)
+        {
+            return Some(self.clone());
+        }
+        let words = BTreeMap::from([(WORKSPACE, workspace?.to_owned())]);
+        match filled(&Value::Object(self.arguments.clone()), &words) {
+            Value::Object(arguments) => Some(Self {
+                name: self.name.clone(),
+                arguments,
+            }),
+            _ => None,
+        }
     }
 
     fn call<const N: usize>(&self, words: [(&str, &str); N]) -> ToolCall {
@@ -201,6 +253,22 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
             "mkdir -p -- \"$(dirname -- 'a/it'\\''s')\" && printf '%s' 'it'\\''s\n' > 'a/it'\\''s'"
         );
         assert_eq!(tools.edit("a", "b", "c"), None);
+    }
+
+    #[test]
+    fn a_tool_that_wants_a_path_from_the_root_is_told_where_the_engine_works_or_is_none() {
+        let text = "shell = { name = \"sh\", arguments = { cmd = \"{command}\" } }\nwrite = { name = \"w\", arguments = { p = \"{workspace}/{path}\", t = \"{text}\" } }";
+        let tools = tools(text);
+        assert_eq!(tools.problem(), None);
+        let known = tools.at(Some("/w")).write("a", "{workspace}");
+        assert_eq!(known.arguments, json!({"p": "/w/a", "t": "{workspace}"}));
+        let by_command = tools.run("mkdir -p -- \"$(dirname -- 'a')\" && printf '%s' 'b' > 'a'");
+        assert_eq!(tools.at(None).write("a", "b"), by_command);
+        assert_eq!(tools.by_command().write("a", "b"), by_command);
+        let nothing = self::tools(
+            "shell = { name = \"sh\", arguments = { cmd = \"{workspace} {command}\" } }",
+        );
+        assert!(nothing.problem().is_some(), "a command knows where it is");
     }
 
     #[test]

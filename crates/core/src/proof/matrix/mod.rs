@@ -96,6 +96,9 @@ pub struct Row {
     pub lane_steps: Option<Vec<toml::Table>>,
     /// What the model of such a program does besides calling tools as the steps say.
     pub model: Option<Scenario>,
+    /// What is out of scope must get in: an agent that asks first does it by a command.
+    #[serde(default)]
+    pub unasked: bool,
     /// Why it cannot be had of such a program, where the steps do not tell.
     pub not_on_lanes: Option<String>,
     #[serde(default)]
@@ -256,7 +259,7 @@ impl Row {
             (_, None) => Some(format!(
                 "the manifest of {id} has no [invocation.tools], so no scripted model speaks for it"
             )),
-            (Some(_), Some(tools)) => self.scenario(tools, &Words::new()).err(),
+            (Some(_), Some(_)) => self.scenario_for(own, &Words::new()).err(),
         };
         let contained = || match jail_missing {
             [] => None,

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 
 use super::{Row, Words, spoken};
+use crate::containment::mounts::stand::NEUTRAL;
+use crate::engine::manifest::Invocation;
 use crate::engine::manifest::tools::{Tools, quoted};
 use crate::wire::scenario::{After, Scenario, Select, ToolCall, Turn};
 
@@ -41,11 +43,32 @@ enum Played {
 }
 
 impl Row {
+    /// What a model says so that this engine does what the row does; or why none can.
+    pub fn scenario_for(&self, own: &Invocation, words: &Words) -> Result<Scenario, String> {
+        let tools = own.tools.as_ref().ok_or("its manifest names no tools")?;
+        // A copy of a repository may stand where the repository stands.
+        let tools = tools.at(self.source.is_none().then_some(NEUTRAL));
+        match self.unasked && own.dialect.is_talked_to() {
+            true => self.scenario(&tools.by_command(), words),
+            false => self.scenario(&tools, words),
+        }
+    }
+
     /// What a model says so that an engine with these tools does what the row does; or why none can.
     /// The turns of the row's own model come after its steps.
-    pub fn scenario(&self, tools: &Tools, words: &Words) -> Result<Scenario, String> {
+    fn scenario(&self, tools: &Tools, words: &Words) -> Result<Scenario, String> {
         if let Some(why) = &self.not_on_lanes {
             return Err(why.clone());
+        }
+        let expected = self.case.get("evidence_expectations");
+        let expected = expected
+            .and_then(toml::Value::as_array)
+            .into_iter()
+            .flatten();
+        let mut expected = expected.filter_map(toml::Value::as_str);
+        let told = |name: &&str| tools.always.iter().any(|event| event.as_str() == *name);
+        if let Some(event) = expected.find(told) {
+            return Err(format!("it tells of {event} in every run"));
         }
         if self.silent {
             return Err("its last word is its own, and no model can keep it back".into());
@@ -245,6 +268,17 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
     }
 
     #[test]
+    fn what_an_engine_always_tells_of_is_never_missing() {
+        let mut row = row("");
+        row.case = "evidence_expectations = [\"engine.plan\"]".parse().unwrap();
+        assert!(row.scenario(&tools(), &Words::new()).is_ok());
+        let mut tells = tools();
+        tells.always = vec![crate::values::event_type::EventType::EnginePlan];
+        let why = row.scenario(&tells, &Words::new()).unwrap_err();
+        assert_eq!(why, "it tells of engine.plan in every run");
+    }
+
+    #[test]
     fn who_sleeps_sleeps_again() {
         let asleep = row(r#"{ do = "sleep", ms = 1500 }"#);
         let scenario = asleep.scenario(&tools(), &Words::new()).unwrap();
@@ -278,6 +312,26 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
         };
         let edits = row(r#"{ do = "edit", path = "a", old = "b", new = "c" }"#);
         assert!(edits.scenario(&toolless, &Words::new()).is_err());
+    }
+
+    /// An agent that asks is refused what is out of scope; that it got in is what the row is about.
+    #[test]
+    fn who_asks_writes_by_a_command_where_nobody_may_be_asked() {
+        let mut row = row(r#"{ do = "write", path = "stray.txt", text = "x" }"#);
+        let own = |dialect: &str| {
+            let text = format!("program = \"admitted\"\nargv = []\ndialect = \"{dialect}\"\n");
+            let mut own: Invocation = toml::from_str(&text).unwrap();
+            own.tools = Some(tools());
+            own
+        };
+        let tool = |row: &Row, dialect: &str| {
+            let scenario = row.scenario_for(&own(dialect), &Words::new()).unwrap();
+            scenario.turn[0].tool[0].name.clone()
+        };
+        assert_eq!(tool(&row, "acp"), "write");
+        row.unasked = true;
+        assert_eq!(tool(&row, "acp"), "sh");
+        assert_eq!(tool(&row, "pi"), "write");
     }
 
     /// A probe that nobody scripted is a good one; words of the row are in its calls.

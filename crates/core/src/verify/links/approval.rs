@@ -5,7 +5,7 @@ use super::record_name;
 use crate::bundle;
 use crate::bundle::approval::signers::Signers;
 use crate::bundle::approval::sshsig::signer_of;
-use crate::bundle::approval::{Answer, Presented, read_answer, signature_name};
+use crate::bundle::approval::{Answer, ExecutionRequest, Presented, read_answer, signature_name};
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::facts::{ApprovalFact, Folded};
 use crate::values::json;
@@ -38,6 +38,10 @@ impl Verifier<'_> {
         let Ok(said) = json::read::<Answer>(&answer) else {
             return self.problem(CHECK, &name, "is no answer to a request");
         };
+        if said.request_id.as_str() != reliance.id {
+            let what = "answers another request than the one it is named after";
+            return self.problem(CHECK, &name, what);
+        }
         let known = self.trust.signers().actor(&key).map(str::to_owned);
         match known {
             Some(actor) if actor == said.actor => {}
@@ -87,6 +91,18 @@ impl Verifier<'_> {
         let ApprovalFact::Granted(event) = &folded.facts.approval else {
             return self.problem(CHECK, bundle::EVENTS, "relies on an approval it never used");
         };
+        let asked = self.bytes(&record_name(RelianceKind::Request, &reliance.id));
+        let asked = json::read::<ExecutionRequest>(asked).ok();
+        let contract = documents.contract.valid();
+        if let (Some(asked), Some(contract)) = (asked, contract)
+            && !asked.tells_of(contract)
+        {
+            self.problem(
+                CHECK,
+                &name,
+                "was asked for with a request that tells of another contract",
+            );
+        }
         // What cannot be read was said already.
         let Ok(said) = json::read::<Answer>(self.bytes(&name)) else {
             return;

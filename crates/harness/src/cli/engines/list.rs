@@ -111,7 +111,7 @@ fn standing(context: &Context, home: Option<&Home>, manifest: &Manifest) -> Open
 }
 
 fn list(context: &Context) -> Result<u8, Failure> {
-    let home = context.home().ok();
+    let home = context.home_if_any()?;
     let registry = context.engines()?;
     let rows: Vec<Row<'_>> = registry
         .all()

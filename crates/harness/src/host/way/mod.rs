@@ -2,8 +2,10 @@
 //! and who may write it. What that means is decided in core (`containment/ownership.rs`).
 //!
 //! - this file: the facts; `operator_file.rs` a file of the operator's, read only where it is theirs
+//! - `state.rs` where state may lie
 
 pub mod operator_file;
+pub mod state;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;

@@ -222,10 +222,9 @@ impl Lane {
         let broken = |what: String| {
             Failure::internal("no_model", "the scripted model cannot be played").reason(what)
         };
-        let tools = manifest.invocation.as_ref();
-        let tools = tools.and_then(|own| own.tools.as_ref());
-        let tools = tools.ok_or_else(|| broken("the manifest names no tools".into()))?;
-        let scenario = row.scenario(tools, words).map_err(broken)?;
+        let own = manifest.invocation.as_ref();
+        let own = own.ok_or_else(|| broken("the manifest says nothing of a program".into()))?;
+        let scenario = row.scenario_for(own, words).map_err(broken)?;
         self.serving(&row.name, scenario)
     }
 

@@ -44,16 +44,13 @@ pub fn lane(bench: &Bench<'_>, double: &Manifest) -> Result<LaneOptions, Failure
             .reason(what)
             .so("nothing ran")
     };
-    let tools = double
-        .invocation
-        .as_ref()
-        .and_then(|own| own.tools.as_ref());
-    let tools = tools.ok_or_else(|| broken("the manifest names no tools".into()))?;
+    let own = double.invocation.as_ref();
+    let own = own.ok_or_else(|| broken("this version cannot run the engine".into()))?;
     let row = Row {
         steps: oracle(bench).ok_or_else(|| broken("the case has no oracle to play".into()))?,
         ..sound
     };
-    let scenario = row.scenario(tools, &Words::new()).map_err(broken)?;
+    let scenario = row.scenario_for(own, &Words::new()).map_err(broken)?;
     lane.serving("case", scenario)
 }
 

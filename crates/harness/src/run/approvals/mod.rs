@@ -173,6 +173,8 @@ fn from_store(
         signature: &kept.signature,
     };
     let wanted = Use {
+        request_id: id,
+        contract,
         contract_digest: bundle.sealed_contract.contract_digest,
         target_head: &contract.lane.target_head,
         store_id: store.id().map_err(unreadable)?,

@@ -279,6 +279,20 @@ fn what_was_not_approved_does_not_start() {
         let id = request["store_id"].as_str().unwrap();
         fs::write(&store, text.replace(id, &"0".repeat(64))).unwrap();
     });
+    // A used approval under another name.
+    let request = desk.request();
+    desk.approve(&request);
+    assert_eq!(desk.run(&request).status(), "pass");
+    let used = desk.file(&request, "");
+    let mut other = request.clone();
+    other["request_id"] = "20260102T030405Z-quick-k3v9".into();
+    fs::create_dir(desk.file(&other, "")).unwrap();
+    for name in ["request.json", "asked-with.json", "answer.json"] {
+        fs::copy(used.join(name), desk.file(&other, name)).unwrap();
+    }
+    let bundle = desk.run(&other);
+    assert_eq!(bundle.codes(), ["approval_mismatch"], "another name");
+    assert_eq!(bundle.report()["process_started"], false);
     let request = desk.request();
     desk.approve(&request);
     let case = PathBuf::from(&desk.case).join("case.toml");

@@ -28,7 +28,7 @@ use cto_harness::bundles::pack;
 use cto_harness::task::script;
 
 /// xorshift64*: good enough to pick bytes, the same everywhere.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -38,7 +38,7 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit.max(1) as u64) as usize
     }
 }
@@ -70,7 +70,7 @@ const WORDS: [&[u8]; 24] = [
     b"@@",
 ];
 
-fn mutate(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
+pub fn mutate(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=dice.below(4) {
         let at = dice.below(bytes.len() + 1);
@@ -291,13 +291,15 @@ fn whole(dice: &mut Dice, seeds: &Seeds) {
     assert_ne!(verification.standing, Standing::Good, "{name}");
 }
 
+/// How many are tried.
+pub fn inputs() -> u64 {
+    let asked = std::env::var("CTO_FUZZ").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(20_000)
+}
+
 #[test]
 fn no_input_panics() {
-    let count: u64 = std::env::var("CTO_FUZZ")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(20_000);
-    let seeds = seeds();
+    let (count, seeds) = (inputs(), seeds());
     std::thread::scope(|scope| {
         for half in 0..2u64 {
             let seeds = &seeds;

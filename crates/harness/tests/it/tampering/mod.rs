@@ -4,8 +4,10 @@
 pub mod adversary;
 pub mod forged_verdicts;
 pub mod fuzz;
+pub mod fuzz_dialects;
 pub mod leaves;
 pub mod odd_input;
+pub mod planted_state;
 pub mod relied;
 pub mod reverified;
 pub mod tamper;

@@ -172,6 +172,7 @@ impl Attempt {
             lane_case: toml::Table::new(),
             lane_steps: None,
             model: None,
+            unasked: false,
             not_on_lanes: None,
             env: self.env,
             contain: self.contain,

@@ -3,12 +3,13 @@
 
 use std::fs;
 
-use cto_testkit::{Bundle, Case, Forged, House, ORACLE, sha256_hex};
+use cto_testkit::{Bundle, Case, FORGER, Forged, House, ORACLE, TestKey, sha256_hex};
 use serde_json::json;
 
 use crate::fixtures::pi_lab::{
     Agent, CODEX, DONE, Lab, OPENCODE, PI, PI_24, PROBE, edit, quick, tool,
 };
+use crate::fixtures::verifiers::by_script;
 use crate::{assert_bad, assert_good, house};
 
 const WORDS: &str = "Say MARK-7431 in every message.\nUse \"tabs\" & {model}.\n";
@@ -146,13 +147,19 @@ fn a_bundle_without_the_bytes_it_names_is_not_good() {
     let words = file(&house, "AGENTS.md", WORDS);
     let (_, bundle) = house.run(&case, ORACLE, &["--instructions", &words]);
     assert_good(&bundle);
+    let key = house.root().join("forger.pem");
+    fs::write(&key, TestKey::new(FORGER).public_pem()).unwrap();
+    let whole = Forged::copy_of(&bundle);
+    whole.sign(&TestKey::new(FORGER));
+    assert_eq!(by_script(&key, std::slice::from_ref(&whole.dir)), [0]);
     for bytes in [Some("Other.\n"), None] {
         let forged = Forged::copy_of(&bundle);
         match bytes {
             Some(bytes) => forged.put("instructions.md", bytes.as_bytes()),
             None => forged.remove("instructions.md"),
         };
-        forged.redigest();
+        forged.redigest().sign(&TestKey::new(FORGER));
+        assert_eq!(by_script(&key, std::slice::from_ref(&forged.dir)), [1]);
         let found = assert_bad(&forged.bundle(), "other instructions");
         let named = |what: &str| {
             let mut all = found.problems.iter();

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::fixtures::people::houses;
 use crate::fixtures::pi_lab::{
-    ACP_GEMINI, ACP_PI, Agent, CODEX, KEY, KEY_VARIABLE, Lab, OPENCODE, PI_24,
+    ACP_CODEX, ACP_GEMINI, ACP_OPENCODE, ACP_PI, ACP_QWEN, Agent, CODEX, KEY, KEY_VARIABLE, Lab,
+    OPENCODE, PI_24,
 };
 
 /// Works on whichever of the two it stands in: the case of the proof, or the repository.
@@ -169,6 +170,40 @@ fn gemini_in_four_commands_over_its_own_protocol() {
         tool: "run_shell_command",
         arguments: |command| json!({"command": command}),
         more: &["--model-protocol", "gemini-generate"],
+    });
+}
+
+/// It is asked for its version alone: any other word begins a conversation that nobody ends.
+#[test]
+fn codex_behind_its_adapter_in_four_commands() {
+    everybody(&Way {
+        agent: ACP_CODEX,
+        license: "Apache-2.0",
+        tool: "exec_command",
+        arguments: |command| json!({"cmd": command}),
+        more: &[],
+    });
+}
+
+#[test]
+fn opencode_as_an_acp_agent_in_four_commands() {
+    everybody(&Way {
+        agent: ACP_OPENCODE,
+        license: "MIT",
+        tool: "bash",
+        arguments: |command| json!({"command": command, "description": "work"}),
+        more: &[],
+    });
+}
+
+#[test]
+fn qwen_in_four_commands() {
+    everybody(&Way {
+        agent: ACP_QWEN,
+        license: "Apache-2.0",
+        tool: "run_shell_command",
+        arguments: |command| json!({"command": command, "is_background": false}),
+        more: &[],
     });
 }
 

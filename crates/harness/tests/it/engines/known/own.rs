@@ -4,13 +4,12 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use cto_testkit::House;
+use cto_testkit::{Forged, House};
 use serde_json::Value;
 
 use super::{LAB, environment, put};
-use crate::assert_good;
 use crate::fixtures::pi_lab::{Agent, Lab, PROBE, assert_no_leak};
-use crate::house;
+use crate::{assert_bad, assert_good, house};
 
 const OWN: Agent = Agent::of("lab", "1.2.3");
 const FIX: &str = "[[turn]]\ntext = \"\"\"\nstrings.py\n```\nimport re\n\n\ndef slugify(text):\n    return re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')\n```\n\"\"\"\n";
@@ -48,6 +47,19 @@ fn a_lane_of_ones_own_is_closed_proven_demoted_and_verified_by_a_stranger() {
     let report = bundle.report();
     assert_eq!(report["engine"]["version"], "1.2.3");
     assert_eq!(report["claimed"]["summary"], "wrote strings.py");
+    assert_eq!(bundle.text("engine-manifest.toml"), LAB);
+    let forged = Forged::copy_of(&bundle);
+    let other = LAB.replace("\"--message\"", "\"--quiet\", \"--message\"");
+    forged
+        .put("engine-manifest.toml", other.as_bytes())
+        .redigest();
+    let found = assert_bad(&forged.bundle(), "another manifest");
+    let mut problems = found.problems.iter();
+    assert!(
+        problems.any(|problem| problem.artifact == "engine-manifest.toml"),
+        "{:?}",
+        found.problems
+    );
     let known = row(&lab.house, "lab");
     assert_eq!(
         (&known["proven_stage"], &known["from"]),
@@ -69,7 +81,7 @@ fn a_lane_of_ones_own_is_closed_proven_demoted_and_verified_by_a_stranger() {
         2,
         "a comment changes nothing"
     );
-    let changed = LAB.replace("\"--message\"", "\"--quiet\", \"--message\"");
+    let changed = other;
     put(&lab.house, "lab", &changed);
     let demoted = row(&lab.house, "lab");
     assert_eq!(demoted["proven_stage"], 0);

@@ -298,6 +298,7 @@ fn statements() -> Vec<Row> {
         "a report that activates, all signed", "runtime_default_activation must be false", |f, s| signed_report(f, |r| r["runtime_default_activation"] = true.into());
         "a report that promotes, all signed", "promoted", |f, s| signed_report(f, |r| r["core_promotion_status"] = "promoted".into());
         "a report with a duplicate key, signed", "duplicate key", |f, s| report_text(f, |t| t.replacen('{', "{\"kind\": \"run\",", 1));
+        "instructions that no contract names", "although the contract names none", |f, s| f.put("instructions.md", b"Do it.\n").redigest().sign(&forger());
         "a report with a float, signed", "is a float", |f, s| report_text(f, |t| t.replacen('{', "{\"x\": 0.5,", 1));
         "a report with a number too large, signed", "2^53", |f, s| report_text(f, |t| t.replacen('{', "{\"x\": 9007199254740993,", 1));
     }
@@ -378,7 +379,6 @@ fn asked_since_rules_2() -> Vec<Row> {
         "other line ends in the page", "is not what renderer 8 writes", |f, s| page(f, |t| t.replacen("\n\n", "\r\n\n", 1).replacen("\r\n", "\n\r", 1));
         "a page by an older renderer", "renderer 1 is no longer at hand", |f, s| signed_report(f, |r| r["report_renderer"] = 1.into());
         "a page by a renderer of later", "not re-derived", |f, s| signed_report(f, |r| r["report_renderer"] = 99.into());
-        "instructions that no contract names", "although the contract names none", |f, s| f.put("instructions.md", b"Do it.\n").redigest().sign(&forger());
         "a gate dropped", "gate approval was not asked", |f, s| gates(f, |g| g.retain(|g| g["gate"] != "approval"));
         "the last gate dropped", "gate model-answer was not asked", |f, s| gates(f, |g| drop(g.pop()));
         "all gates dropped", "not every gate let it", |f, s| gates(f, Vec::clear);
