@@ -214,8 +214,8 @@ impl HarnessRepo {
         };
         // The first file was empty once: no file of the case is missing from the commit it starts from.
         let begun = [(&first.path, Edit::inline(FileKind::Regular, b""))];
-        let begun = self.import(BRANCH, Base::Nothing, begun)?;
-        self.import(BRANCH, Base::Upon(&begun), all)
+        let begun = self.import(BRANCH, (Base::Nothing, None), begun)?;
+        self.import(BRANCH, (Base::Upon(&begun), None), all)
     }
 
     /// The measured tree as one commit on the baseline. Commits an engine made are never used.
