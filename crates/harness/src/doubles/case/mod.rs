@@ -284,6 +284,7 @@ impl Pipeline {
             });
         }
         let begun = Instant::now();
+        say(&format!("{agent} begins"));
         self.log
             .write(json!({"event": "phase_start", "phase": agent, "agent": agent}))?;
         self.rewrite(agent, "running");

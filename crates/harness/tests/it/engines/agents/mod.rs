@@ -2,8 +2,7 @@
 //!
 //! - `codex.rs` `opencode.rs` through the whole path; `acp.rs` those that are talked to, `acp_on_node.rs` those of
 //!   them that run on Node
-//! - `case/` Case, by its double or a real one; `case_lingers.rs` it stays when its work is done, or says of its commits what is not
-//!   so
+//! - `case/` Case, by its double or a real one
 //! - `acp_manners.rs` agents that are talked to and have none
 //! - `instructions.rs` what each is told beside its task; `setup.rs` set up by flags, then used
 
@@ -11,7 +10,6 @@ pub mod acp;
 pub mod acp_manners;
 pub mod acp_on_node;
 pub mod case;
-pub mod case_lingers;
 pub mod codex;
 pub mod instructions;
 pub mod opencode;

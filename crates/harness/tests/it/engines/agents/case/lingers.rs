@@ -11,7 +11,7 @@ use crate::fixtures::people::houses;
 use crate::fixtures::pi_lab::{CASE, Lab, assert_no_leak, quick};
 use crate::{assert_good, house};
 
-use super::case::{
+use super::{
     assert_kept_apart, case_program, commits, double_in, envelope, fine, implements, lab, right,
     scenario, shell,
 };
