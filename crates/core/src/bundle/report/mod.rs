@@ -35,6 +35,7 @@ use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+use crate::workspace::head::HeadSeen;
 
 use timings::Timings;
 
@@ -144,6 +145,10 @@ pub struct Report {
     pub timings: Option<Timings>,
     pub runtime_default_activation: NeverActivated,
     pub core_promotion_status: CorePromotion,
+    /// Fields of the engine's name, where its manifest has such: `<prefix>_process_started`, `_model_provider`, `_model`,
+    /// `_model_admission_status`, `_runtime_model_provider`.
+    #[serde(flatten)]
+    pub flat: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -278,12 +283,19 @@ impl Report {
 pub struct Claimed {
     pub status: Option<String>,
     pub summary: Option<String>,
+    /// The commit it names as its work; `engine_head` beside it is what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// What the harness saw.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
     pub engine_end: Option<ProcessEnd>,
+    /// Where HEAD of the engine's copy stood; absent where none ran, and in bundles of before. The result commit is
+    /// another: it is made by the harness, of the tree that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_head: Option<Box<HeadSeen>>,
     pub changes: Vec<Change>,
     pub verification_passed: Option<bool>,
     pub changed_test_files: Vec<TreePath>,

@@ -4,7 +4,8 @@
 //! - this file: what a manifest says; `own_folder.rs` where an engine is started and what it writes in its workspace; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
-//! - `limits.rs` limits of its own; `questions.rs` what it is asked about itself; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//! - `limits.rs` limits of its own; `supervision.rs` how it is watched; `questions.rs` what it is asked about itself; `interpreter.rs`
+//!   the smallest version of what runs the engine's file; `tools.rs` the engine's
 //!   tools, as a scripted model calls them
 
 pub mod fill;
@@ -14,6 +15,7 @@ pub mod own;
 mod own_folder;
 pub mod places;
 pub mod questions;
+mod supervision;
 pub mod tools;
 
 use std::collections::BTreeMap;
@@ -23,10 +25,12 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::engine::manifest::limits::OwnLimits;
 pub use own_folder::{EMPTY_DIRECTORY, EventLog, WorkingDirectory};
+pub use supervision::{SignOfLife, Supervision};
 
 use crate::engine::manifest::places::Step;
 use crate::engine::manifest::questions::Question;
 use crate::engine::manifest::tools::Tools;
+use crate::run::event::flat::is_prefix;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
 use crate::values::digest::Digest;
@@ -45,6 +49,9 @@ pub struct Manifest {
     pub gated_by_env: Option<String>,
     /// The stage asked for when nobody says otherwise.
     pub default_stage: Stage,
+    /// How fields begin that reports have of this engine beside their own, for tools that read those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flat_fields: Option<String>,
     /// How to start it; absent while this version knows the engine but cannot run it.
     pub invocation: Option<Invocation>,
     /// What the file says, whatever its layout and its comments.
@@ -106,6 +113,9 @@ pub struct Invocation {
     /// A log it writes in its workspace while it works; its dialect reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<EventLog>,
+    /// How it is watched while it works.
+    #[serde(default, skip_serializing_if = "Supervision::is_default")]
+    pub supervision: Supervision,
     /// How it is told what the operator wants said beside the task; absent where it cannot be.
     pub instructions: Option<Told>,
     /// Limits it runs under where nobody said otherwise.
@@ -316,11 +326,14 @@ impl Manifest {
                 "it says something that no document can hold".into(),
             ));
         }
-        let problem = manifest.ungated().or_else(|| {
-            let own = manifest.invocation.as_ref()?;
-            let found = places::check(own)?;
-            Some((found.at, found.what))
-        });
+        let problem = manifest
+            .ungated()
+            .or_else(|| manifest.misnamed())
+            .or_else(|| {
+                let own = manifest.invocation.as_ref()?;
+                let found = places::check(own)?;
+                Some((found.at, found.what))
+            });
         match problem {
             Some((at, what)) => Err(wrong(position(text, &at), what)),
             None => Ok(manifest),
@@ -354,6 +367,15 @@ impl Manifest {
             return at("default_stage", "a gated engine's default stage is 1");
         }
         None
+    }
+
+    fn misnamed(&self) -> Option<(Vec<Step>, String)> {
+        let word = self
+            .flat_fields
+            .as_deref()
+            .filter(|word| !is_prefix(word))?;
+        let what = format!("{word:?} is not a word of small letters");
+        Some((vec![Step::from("flat_fields")], what))
     }
 
     pub fn is_gated(&self) -> bool {
