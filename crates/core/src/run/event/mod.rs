@@ -2,7 +2,7 @@
 //!
 //! - `branches.rs` the branches of a disposable repository; `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended
 
-mod branches;
+pub mod branches;
 mod permission;
 mod process_end;
 mod said;
