@@ -42,6 +42,7 @@ pub fn started() -> Event {
         rules: Rules::NEWEST.number(),
         reverifies: None,
         checks_differ: None,
+        flat: None,
     })
 }
 
@@ -91,7 +92,7 @@ pub fn gate(reason: Code) -> Event {
         detail: None,
         mutation_mode: Some(MutationMode::CopiedFixture),
         executed: false,
-        case_executed: None,
+        flat: Default::default(),
     })
 }
 
