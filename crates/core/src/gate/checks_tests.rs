@@ -157,19 +157,6 @@ impl World {
     }
 }
 
-#[test]
-fn a_disposable_repository_is_made_after_the_host_was_looked_at() {
-    use crate::task::source::branch_policy::BranchPolicy;
-    let mut world = World::contract(|c| c.branch_policy = Some(BranchPolicy::disposable()));
-    assert_eq!(world.codes(), ["make-history"]);
-    world.disposable = MaybeKnown::Known(Err("no git".into()));
-    assert_eq!(world.codes(), ["provider_unavailable"]);
-    world.disposable = MaybeKnown::Known(Ok(()));
-    assert_eq!(world.codes(), [] as [&str; 0]);
-    world.host = MaybeKnown::NotLookedAt;
-    assert_eq!(world.codes(), ["look-at-host"]);
-}
-
 fn dirty(look: &mut SourceLook) {
     look.status = SourceStatus::new(
         b"x",

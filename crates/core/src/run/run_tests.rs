@@ -2,12 +2,12 @@ use super::facts::{Folded, fold_events};
 use super::order::{Machine, OutOfOrder, State};
 use crate::containment::Containment;
 use crate::run::belief::Substance;
+use crate::run::event::branches::tests::{branches_checked, in_disposable, policy_recorded};
 use crate::run::event::*;
 use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
 use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{MutationMode, Stage};
-use crate::task::source::branch_policy::{BranchPolicy, Moves};
 use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
@@ -43,35 +43,6 @@ pub fn started() -> Event {
         reverifies: None,
         checks_differ: None,
         flat: None,
-    })
-}
-
-/// The start of a run in a disposable repository.
-fn in_disposable() -> Event {
-    let Event::RunStarted(started) = started() else {
-        unreachable!("it is one");
-    };
-    Event::RunStarted(RunStarted {
-        stage: Stage::Four,
-        ..started
-    })
-}
-
-fn policy_recorded() -> Event {
-    Event::BranchPolicyRecorded(BranchPolicyRecorded {
-        policy: BranchPolicy::disposable(),
-        base_commit: "b".into(),
-        history: 1,
-    })
-}
-
-fn branches_checked() -> Event {
-    Event::BranchPolicyChecked(BranchPolicyChecked {
-        moves: Moves::default(),
-        result_commit: "c".into(),
-        result_parent: "b".into(),
-        repository_dir: "home:work/r".into(),
-        disposal_or_retention: Disposal::Disposed,
     })
 }
 
@@ -125,7 +96,7 @@ pub fn gate(reason: Code) -> Event {
     })
 }
 
-fn approval() -> Approval {
+pub fn approval() -> Approval {
     Approval {
         actor: "operator".into(),
         scope: "one run".into(),
@@ -463,21 +434,6 @@ fn the_legal_paths_of_the_evidence_interface() {
             "asked",
             "granted",
             "gate",
-            "completed",
-        ],
-        &[
-            "disposable",
-            "contract",
-            "plan?",
-            "asked",
-            "granted",
-            "policy",
-            "engine",
-            "ended",
-            "patch",
-            "diff",
-            "verified",
-            "branches",
             "completed",
         ],
         &["started", "contract", "plan", "engine", "abort"],

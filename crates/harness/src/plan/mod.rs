@@ -99,6 +99,32 @@ pub struct Planned {
     stand: Stand,
 }
 
+impl Planned {
+    /// Before any gate was asked.
+    fn begun(contract: ContractDocument, lane: MaybeKnown<LaneFacts>) -> Self {
+        Self {
+            contract,
+            lane,
+            plan: None,
+            gates: GateReport {
+                schema_version: 1,
+                gates: Vec::new(),
+            },
+            source: None,
+            provider: None,
+            probe: None,
+            before: Vec::new(),
+            refusal: None,
+            checkout: None,
+            environments: Vec::new(),
+            looked: None,
+            tree: None,
+            source_files: None,
+            stand: Stand::Neutral,
+        }
+    }
+}
+
 /// Resolves a contract, or says everything that is wrong with it.
 pub fn contract_of(
     request: &Request,
@@ -240,26 +266,7 @@ pub fn plan(
     still: Still<'_>,
 ) -> Planned {
     let Footing { opening, lane, .. } = footing;
-    let mut planned = Planned {
-        contract: contract_of(request, own, &lane, env),
-        lane,
-        plan: None,
-        gates: GateReport {
-            schema_version: 1,
-            gates: Vec::new(),
-        },
-        source: None,
-        provider: None,
-        probe: None,
-        before: Vec::new(),
-        refusal: None,
-        checkout: None,
-        environments: Vec::new(),
-        looked: None,
-        tree: None,
-        source_files: None,
-        stand: Stand::Neutral,
-    };
+    let mut planned = Planned::begun(contract_of(request, own, &lane, env), lane);
     let (mut host, mut looked, mut answer) = (
         MaybeKnown::NotLookedAt,
         MaybeKnown::NotLookedAt,

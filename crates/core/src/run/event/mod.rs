@@ -3,7 +3,7 @@
 //! - `branches.rs` the branches of a disposable repository; `said.rs` what an engine says of itself; `permission.rs` its
 //!   questions; `process_end.rs` how a process ended; `flat.rs` fields of an engine's name
 
-mod branches;
+pub mod branches;
 pub mod flat;
 mod permission;
 mod process_end;

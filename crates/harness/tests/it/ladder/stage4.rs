@@ -325,14 +325,14 @@ fn nothing_is_published_from_a_sandbox() {
 #[test]
 fn what_is_less_than_proven_is_too_little_here() {
     let desk = desk();
-    // Its change holds nothing that a check could load.
+    // A compiler has read its change; nothing ran it.
     let quick = cto_testkit::Case::new("quick")
-        .allowed("[\"README.md\"]")
-        .commands("[\"grep -qx right README.md && grep -qx fine control.txt\"]")
-        .file("workspace/README.md", "wrong\n")
+        .allowed("[\"answer.py\"]")
+        .commands("[\"python3 -m py_compile answer.py && grep -qx fine control.txt\"]")
+        .file("workspace/answer.py", "ANSWER = 'wrong'\n")
         .file(
             "scripts/oracle.toml",
-            "[[step]]\ndo = \"write\"\npath = \"README.md\"\ntext = \"right\\n\"\n",
+            "[[step]]\ndo = \"write\"\npath = \"answer.py\"\ntext = \"ANSWER = 'right'\\n\"\n",
         );
     let quick = desk.house.case(&quick);
     let quick = Desk {
