@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::attest::{Envelope, KeyRecord, Statement, Verdict};
 use crate::bundle::report::Report;
+use crate::bundle::settlement::OutcomeRecord;
 use crate::checks::known_baseline::KeptBaseline;
 use crate::checks::test_ids::TestIdDocument;
 use crate::containment::ContainmentReport;
@@ -12,6 +13,7 @@ use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
 use crate::gate::ladder::Stage1Proof;
 use crate::gate::ladder::stage3::Stage3Proof;
+use crate::gate::ladder::stage5::Stage5Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
 use crate::records::{
@@ -112,6 +114,11 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
             "stage3-proof",
             root::<Stage3Proof>("stage3-copied-repo-proof.json"),
         ),
+        (
+            "stage5-proof",
+            root::<Stage5Proof>("stage5-owned-repo-proof.json"),
+        ),
+        ("outcome", root::<OutcomeRecord>("outcome.json")),
     ]
 }
 

@@ -47,11 +47,7 @@ pub fn build_report(
     Report {
         schema_version: SCHEMA_VERSION,
         report_renderer: Renderer::NEWEST.number(),
-        kind: match (&facts.reverifies, &sealing.continues) {
-            (Some(_), _) => Kind::Reverification,
-            (None, Some(_)) => Kind::Settlement,
-            (None, None) => Kind::Run,
-        },
+        kind: kind_of(facts, &sealing),
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
@@ -126,6 +122,14 @@ pub fn build_report(
         timings: sealing.timings,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
+    }
+}
+
+fn kind_of(facts: &Facts, sealing: &Sealing) -> Kind {
+    match (&facts.reverifies, &sealing.continues) {
+        (Some(_), _) => Kind::Reverification,
+        (None, Some(_)) => Kind::Settlement,
+        (None, None) => Kind::Run,
     }
 }
 
