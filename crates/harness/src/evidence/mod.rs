@@ -274,6 +274,7 @@ impl OpenBundle {
             self.claimed = Claimed {
                 status: Some(result.claimed.clone()),
                 summary: Some(result.summary.clone()),
+                commit: result.commit.clone(),
             };
         }
         self.folded = next;
