@@ -85,7 +85,7 @@ impl Desk {
             record: String::from_utf8(bytes).unwrap(),
             signature,
         };
-        let env = Env::from_pairs(&[]);
+        let env = Env::of_process();
         let place = (&self.home, &env);
         settle(place, &words, &settling, (&record, &kept), |_| land())
     }
