@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::attest::{Envelope, KeyRecord, Statement, Verdict};
 use crate::bundle::report::Report;
+use crate::bundle::settlement::OutcomeRecord;
 use crate::checks::known_baseline::KeptBaseline;
 use crate::checks::test_ids::TestIdDocument;
 use crate::containment::ContainmentReport;
@@ -13,6 +14,7 @@ use crate::gate::eligibility::Eligibility;
 use crate::gate::ladder::Stage1Proof;
 use crate::gate::ladder::stage3::Stage3Proof;
 use crate::gate::ladder::stage4::Stage4Proof;
+use crate::gate::ladder::stage5::Stage5Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
 use crate::records::{
@@ -117,6 +119,11 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
             "stage4-proof",
             root::<Stage4Proof>("stage4-disposable-sandbox-proof.json"),
         ),
+        (
+            "stage5-proof",
+            root::<Stage5Proof>("stage5-owned-repo-proof.json"),
+        ),
+        ("outcome", root::<OutcomeRecord>("outcome.json")),
     ]
 }
 

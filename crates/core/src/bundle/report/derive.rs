@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    ApprovalStatus, BeliefLine, ControlLine, ModelSpent, Observed, Report, ResultTree, RunIdentity,
-    SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
+    ApprovalStatus, BeliefLine, Continues, ControlLine, ModelSpent, Observed, Report, ResultTree,
+    RunIdentity, SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
 };
 use crate::bundle::report_md::Renderer;
 use crate::bundle::settlement::Told;
@@ -51,11 +51,7 @@ pub fn build_report(
     Report {
         schema_version: SCHEMA_VERSION,
         report_renderer: Renderer::NEWEST.number(),
-        kind: match (&facts.reverifies, &sealing.continues) {
-            (Some(_), _) => Kind::Reverification,
-            (None, Some(_)) => Kind::Settlement,
-            (None, None) => Kind::Run,
-        },
+        kind: kind_of(facts, sealing.continues.as_ref()),
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
@@ -131,6 +127,14 @@ pub fn build_report(
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
         flat: flat_fields(facts),
+    }
+}
+
+fn kind_of(facts: &Facts, continues: Option<&Continues>) -> Kind {
+    match (&facts.reverifies, continues) {
+        (Some(_), _) => Kind::Reverification,
+        (None, Some(_)) => Kind::Settlement,
+        (None, None) => Kind::Run,
     }
 }
 

@@ -32,7 +32,7 @@ impl Settlement {
         let told = told.filter(|_| report.kind == Kind::Settlement)?;
         let landed = told.landed();
         let landed = landed.and_then(|landed| Some((landed.mode, landed.new_commit.clone()?)));
-        let codes = report.blockers.iter().map(|blocker| blocker.code);
+        let mut codes = report.blockers.iter().map(|blocker| blocker.code);
         Some(Self {
             run_id: report.run_id.clone(),
             continues: report.continues.clone()?,
@@ -41,7 +41,6 @@ impl Settlement {
             reverts: told.reverts.clone(),
             landed,
             cut_short: codes
-                .into_iter()
                 .any(|code| matches!(code, Code::Interrupted | Code::ArtifactWriteFailure)),
         })
     }

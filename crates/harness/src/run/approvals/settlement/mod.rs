@@ -88,12 +88,8 @@ impl Settling {
         let earlier =
             settlements::verified(home, &id, &trust).map_err(|error| unreadable(&error))?;
         let document = |name: &str| found.documents.get(name).cloned();
-        let instructions = found.files.contains_key(bundle::INSTRUCTIONS);
-        let instructions = instructions
-            .then(|| reader::document(dir, bundle::INSTRUCTIONS))
-            .transpose()
-            .map_err(|error| unreadable(&error))?
-            .map(|bytes| (bundle::INSTRUCTIONS, bytes));
+        let instructions = reader::digested(dir, &run.report, bundle::INSTRUCTIONS);
+        let instructions = instructions.map(|bytes| (bundle::INSTRUCTIONS, bytes));
         Ok(Self {
             dir: dir.to_owned(),
             named: Continues {

@@ -52,6 +52,10 @@ impl Shelf {
             "eligibility.json",
             &serde_json::to_vec_pretty(&decision).unwrap(),
         );
+        let old = of.report()["contract_digest"].as_str().unwrap().to_owned();
+        let new = sealed.contract_digest.to_hex();
+        let log = of.text("test.log").replace(&old, &new);
+        forged.put("test.log", log.as_bytes());
         let sentence = "the operator has not accepted or rejected the result";
         forged.edit_report(|r| {
             r["stage"] = 5.into();
@@ -74,6 +78,9 @@ impl Shelf {
                     "task.contract.created" => {
                         data["contract_digest"] = json!(sealed.contract_digest);
                         data["task_digest"] = json!(sealed.task_digest);
+                    }
+                    "verification.completed" => {
+                        data["log_sha256"] = sha256_hex(log.as_bytes()).into();
                     }
                     "run.completed" if codes == ["missing_operator_outcome"] => {
                         data["status"] = "blocked".into();
@@ -118,7 +125,7 @@ impl Shelf {
             "schema_version": 1, "run_id": run.run_id(), "sums_sha256": self.sums(run),
             "contract_digest": run.report()["contract_digest"], "store_id": "5".repeat(64),
             "outcome": outcome, "actor": "me", "outcome_source": "a key", "given": "afterwards",
-            "timestamp": "2031-01-01T00:00:00.000Z",
+            "timestamp": run.report()["run_finished_at"],
         });
         if accepted {
             record["land"] = "merge".into();
@@ -191,8 +198,10 @@ impl Shelf {
             Some(("landing_unsupported", _)) => "the target's state does not allow a safe landing",
             _ => "the operator rejected the result",
         };
+        let when = run.report()["run_finished_at"].clone();
         let blockers: Vec<&str> = code.iter().map(|(code, _)| *code).collect();
-        let line = |kind: &str, data: Value| json!({"ts": "2031-01-01T00:00:00.000Z", "run_id": ID, "type": kind, "data": data});
+        let line =
+            |kind: &str, data: Value| json!({"ts": when, "run_id": ID, "type": kind, "data": data});
         let mut events = vec![line("operator.outcome.recorded", first)];
         events.extend(landing.map(|landing| line("landing.updated", landing)));
         let done = json!({"status": status, "blockers": blockers, "findings": []});
@@ -234,7 +243,6 @@ impl Shelf {
                 r[field] = ID.into();
             }
             r["runtime_workspace_root"] = format!("home:work/{ID}").into();
-            r["run_finished_at"] = "2031-01-01T00:00:00.000Z".into();
             r["status"] = status.into();
             r["failure_reason"] = code.map_or(Value::Null, |_| sentence.into());
             r["blockers"] = code.map_or(

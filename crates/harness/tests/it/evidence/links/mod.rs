@@ -1,11 +1,12 @@
 //! Bundles that stand on others: settlements, proofs, approvals. The fixtures are made by hand and
 //! signed by the forger, whose key is trusted here: only what they say of each other decides.
 //! `compared.rs`: the run of `fake` that stage 2 compares with. `settled.rs`: what the operator said of a run,
-//! `forge.rs` such a run and such a word.
+//! `forge.rs` such a run and such a word, `written.rs` by the code that writes them.
 
 mod compared;
 mod forge;
 mod settled;
+mod written;
 
 use std::fs;
 use std::path::{Path, PathBuf};

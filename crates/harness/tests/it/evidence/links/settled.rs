@@ -247,8 +247,11 @@ fn two_words_that_contradict_each_other_are_no_pass() {
     let rejected = settlement("rejected", "20310101T000001Z-quick-settle23");
     let now = |said: &[Settlement]| effective_verdict(&report(&run), &own, said);
     assert_eq!(now(&[]).standing, Stands::Waits);
-    assert_eq!(now(&[accepted.clone()]).status, Status::Pass);
-    assert_eq!(now(&[rejected.clone()]).standing, Stands::Rejected);
+    assert_eq!(now(std::slice::from_ref(&accepted)).status, Status::Pass);
+    assert_eq!(
+        now(std::slice::from_ref(&rejected)).standing,
+        Stands::Rejected
+    );
     let both = now(&[rejected, accepted]);
     assert_eq!(
         (both.standing, both.status),
