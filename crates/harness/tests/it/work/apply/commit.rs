@@ -179,7 +179,7 @@ fn killed_at_any_moment_it_is_the_old_or_the_new_commit() {
             }
         }
     }
-    println!("{landed} of 40 had landed");
+    assert!(landed < 40, "it was never killed in time");
 }
 
 #[test]
