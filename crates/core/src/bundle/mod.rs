@@ -78,13 +78,15 @@ pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
 pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
 pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";
 pub const SHAPE_NOTE: &str = "backend/provider-reasoning-only.txt";
+pub const PROTOCOL_NOTE: &str = "backend/provider-agent-protocol.txt";
 /// What a stage leaves behind as proof for the next one.
 pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
 pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
 pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
 pub const STAGE3_PROOF: &str = "stage3-copied-repo-proof.json";
 
-/// The marker file a blocked gate leaves, for tools that look for files rather than codes.
+/// The marker file that a blocker leaves, of a gate or of the run itself, for tools that look for files rather than
+/// codes.
 pub fn note_of(code: Code) -> Option<&'static str> {
     match code {
         Code::ProviderUnavailable => Some(UNAVAILABLE_NOTE),
@@ -92,6 +94,7 @@ pub fn note_of(code: Code) -> Option<&'static str> {
         Code::ProviderLocalConfigUnavailable => Some(LOCAL_CONFIG_NOTE),
         Code::ProviderAuthUnavailable => Some(AUTH_NOTE),
         Code::ProviderResponseShapeUnavailable => Some(SHAPE_NOTE),
+        Code::AgentProtocolFailed => Some(PROTOCOL_NOTE),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Engines as data: who they are, what they are asked, and how their output is read.
 //!
-//! - `manifest/` `engines/*.toml`: how an engine is gated and started; `registry.rs` every engine there is
+//! - `manifest/` `engines/*.toml`: how an engine is gated and started; `registry.rs` every engine there is;
+//!   `profile.rs` knobs of a lane under one name
 //! - `prompt.rs` the contract as the engine reads it
 //! - `dialect/` the output of each engine, parsed into events
 //!
@@ -8,5 +9,6 @@
 
 pub mod dialect;
 pub mod manifest;
+pub mod profile;
 pub mod prompt;
 pub mod registry;

@@ -4,12 +4,12 @@
 
 use super::around::beside;
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
-use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult, Packages};
+use super::lane::{Binary, Credential, Endpoint, LaneFacts, Packages};
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
     AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
-    ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
+    ModelResult, ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;

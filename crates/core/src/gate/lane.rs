@@ -1,9 +1,6 @@
 //! What records and environment say about a lane that needs admissions. Gathered by the shell, read
 //! by gates.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::{
@@ -139,29 +136,6 @@ pub enum Credential {
     /// The variable is not set, the file or the program is not there.
     Missing(CredentialWay),
     Ready(CredentialWay),
-}
-
-/// The result of asking for a model pair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelResult {
-    Admitted,
-    MissingAdmission,
-    Mismatch,
-    InvalidAdmission,
-    NotAdmitted,
-}
-
-impl ModelResult {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Admitted => "admitted",
-            Self::MissingAdmission => "missing_admission",
-            Self::Mismatch => "mismatch",
-            Self::InvalidAdmission => "invalid_admission",
-            Self::NotAdmitted => "not_admitted",
-        }
-    }
 }
 
 impl LaneFacts {

@@ -28,8 +28,8 @@ pub use fields::{
 };
 pub use gate::GateRecord;
 pub use model::{
-    AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
-    is_admitted_name, name_difference,
+    AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ModelResult,
+    ProviderClass, is_admitted_name, name_difference,
 };
 pub use repository::SourceRepositoryRecord;
 pub use secret_shape::{secret_key, secret_shape, secret_variable};

@@ -306,3 +306,25 @@ pub fn is_admitted_name(admission: &ModelAdmission, answered: &str) -> bool {
             .flatten()
             .any(|alias| alias == answered)
 }
+/// The result of asking for a model pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelResult {
+    Admitted,
+    MissingAdmission,
+    Mismatch,
+    InvalidAdmission,
+    NotAdmitted,
+}
+
+impl ModelResult {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::MissingAdmission => "missing_admission",
+            Self::Mismatch => "mismatch",
+            Self::InvalidAdmission => "invalid_admission",
+            Self::NotAdmitted => "not_admitted",
+        }
+    }
+}

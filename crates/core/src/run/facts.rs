@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
-    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, FailedBy,
+    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, FailedBy, FlatFacts,
     GateBlocked, GitUse, Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
@@ -22,6 +22,8 @@ pub struct Facts {
     /// The run whose patch is judged again, and what differs from its checks.
     pub reverifies: Option<Reverifies>,
     pub checks_differ: Option<ChecksDiffer>,
+    /// What the report says in fields of the engine's name.
+    pub flat: Option<FlatFacts>,
     pub contract: Option<ContractCreated>,
     pub gate_blocks: Vec<GateBlocked>,
     /// Containment of the last plan.
@@ -122,6 +124,7 @@ impl Folded {
                 facts.rules = started.rules;
                 facts.reverifies.clone_from(&started.reverifies);
                 facts.checks_differ.clone_from(&started.checks_differ);
+                facts.flat = started.flat.as_deref().cloned();
             }
             Event::EngineStarted(_)
             | Event::EngineMessage(_)

@@ -41,6 +41,7 @@ pub fn started() -> Event {
         rules: Rules::NEWEST.number(),
         reverifies: None,
         checks_differ: None,
+        flat: None,
     })
 }
 
@@ -90,7 +91,7 @@ pub fn gate(reason: Code) -> Event {
         detail: None,
         mutation_mode: Some(MutationMode::CopiedFixture),
         executed: false,
-        case_executed: None,
+        flat: Default::default(),
     })
 }
 

@@ -16,3 +16,19 @@ pub mod gateway_alone;
 pub mod hostile;
 pub mod model;
 pub mod model_client;
+
+use cto_core::engine::manifest::{Dialect, Manifest, Program};
+
+/// The same engine with a double of it, of this program, in place of its own; none for an engine that has no double.
+/// Whoever starts it is a validator: an admission of this very program is refused to everybody else.
+pub fn in_place_of(manifest: &Manifest) -> Option<Manifest> {
+    let mut manifest = manifest.clone();
+    let own = manifest.invocation.as_mut()?;
+    let word = match (own.dialect, &own.program) {
+        (Dialect::Case, Program::Admitted) => "__case",
+        _ => return None,
+    };
+    own.program = Program::Itself;
+    own.argv.insert(0, word.to_owned());
+    Some(manifest)
+}

@@ -61,6 +61,8 @@ impl OpenBundle {
             }
         };
         findings.extend(self.complete_artifacts());
+        let unmarked = self.mark(&findings);
+        findings.extend(unmarked);
         findings.extend(self.scan());
         let freshness = self.freshness(&mut findings);
         let _ = self.trace("evidence.scan", TraceOutcome::Ok, sealing_since, None);
@@ -216,6 +218,29 @@ impl OpenBundle {
             }
         }
         findings
+    }
+
+    /// Marker files of what the run itself came to; gates left theirs already.
+    fn mark(&mut self, findings: &[Finding]) -> Vec<Finding> {
+        let mut facts = self.folded.facts.clone();
+        facts.findings = findings.to_vec();
+        let judged = judge::judge(self.contract.valid(), &facts);
+        let mut failed = Vec::new();
+        for blocker in judged.blockers {
+            let Some(note) = bundle::note_of(blocker.code) else {
+                continue;
+            };
+            if self.dir.join(note).exists() {
+                continue;
+            }
+            let said = blocker.detail.unwrap_or(blocker.message);
+            let said = format!("{}\n", self.clean(&said));
+            if let Err(EvidenceError::Write { source, .. }) = self.write(note, said.as_bytes()) {
+                self.make_room();
+                failed.push(write_failure(note, &source));
+            }
+        }
+        failed
     }
 
     /// The last look for secrets. What is found here got past the redaction, so it is an alarm.

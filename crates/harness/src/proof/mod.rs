@@ -3,7 +3,7 @@
 //!
 //! - `matrix/` one row per failure or attack; `validate/` one validator per stage
 //! - `case_trial.rs` a case tried out with its own scripts; `lane_records.rs` a validator's own records
-//! - `engine_trial.rs` an engine tried out with a scripted model
+//! - `engine_trial.rs` an engine tried out with a scripted model; `unnamed.rs` the double of one that nobody named
 //!
 //! Imports every room below it but plan. Imported by cli.
 
@@ -11,4 +11,5 @@ pub mod case_trial;
 pub mod engine_trial;
 mod lane_records;
 pub mod matrix;
+pub mod unnamed;
 pub mod validate;

@@ -8,9 +8,9 @@ use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, InterpreterFacts};
 use cto_core::engine::manifest::{Invocation, Program};
 use cto_core::gate::plan::Plan;
-use cto_core::gate::{GateReport, GateResult, GateVerdict};
+use cto_core::gate::{GateReport, GateResult, GateVerdict, LaneFacts, model_result};
 use cto_core::run::event::{
-    ContractCreated, Event, GateBlocked, GitUse, Kind, PlanUpdated, RunStarted,
+    ContractCreated, Event, FlatFacts, GateBlocked, GitUse, Kind, PlanUpdated, RunStarted,
 };
 use cto_core::run::judge::how_far;
 use cto_core::run::rules::Rules;
@@ -122,6 +122,7 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         stage: request.stage,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         rules: Rules::NEWEST.number(),
+        flat: flat(bundle, request, planned).map(Box::new),
     }))?;
     let carried = |event: EventType| {
         gates
@@ -166,6 +167,27 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         )?;
     }
     Ok(())
+}
+
+/// What the report says in fields of the engine's name, where its manifest has such.
+fn flat(bundle: &OpenBundle, request: &Request, planned: &Planned) -> Option<FlatFacts> {
+    let prefix = request.manifest.flat_fields.clone()?;
+    let facts = planned.lane.known();
+    let of_contract = bundle.contract.valid().map(|contract| &contract.lane.model);
+    let pair = match of_contract {
+        Some(pair) => pair.clone(),
+        None => facts.and_then(LaneFacts::pair_to_record),
+    };
+    let (model_provider, model) = pair.map(|pair| (pair.provider, pair.model)).unzip();
+    let invocation = request.manifest.invocation.as_ref();
+    Some(FlatFacts {
+        prefix,
+        model_provider,
+        model,
+        model_admission_status: facts.map(|facts| model_result(facts).0),
+        runtime_model_provider: invocation
+            .and_then(|own| own.model.as_ref()?.runtime_provider.clone()),
+    })
 }
 
 /// The plan, once every gate let it through.
@@ -242,7 +264,13 @@ pub fn blocks(bundle: &mut OpenBundle, request: &Request) -> Result<Vec<Finding>
                     .valid()
                     .map(|contract| contract.mutation_mode),
                 executed: false,
-                case_executed: (request.manifest.id.as_str() == "case").then_some(false),
+                flat: bundle
+                    .folded()
+                    .facts
+                    .flat
+                    .as_ref()
+                    .map(FlatFacts::of_gate)
+                    .unwrap_or_default(),
             }))?,
         }
     }

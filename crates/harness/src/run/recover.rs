@@ -354,6 +354,7 @@ fn identity(
             rules: Rules::NEWEST.number(),
             reverifies: None,
             checks_differ: None,
+            flat: None,
         },
     };
     // The oldest thing in the directory is as early as the run can have begun.

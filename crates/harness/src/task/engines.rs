@@ -4,6 +4,7 @@
 use std::io::{self, IsTerminal};
 
 use cto_core::engine::manifest::Manifest;
+use cto_core::engine::profile::Profile;
 use cto_core::engine::registry::{Named, Registry};
 use cto_core::gate::opening::{Asked, Desk, Variable};
 use cto_core::values::ids::EngineId;
@@ -29,6 +30,34 @@ pub fn all() -> Result<Vec<Manifest>, Failure> {
         })?;
     manifests.sort_by(|a, b| (a.is_gated(), &a.id).cmp(&(b.is_gated(), &b.id)));
     Ok(manifests)
+}
+
+/// The profiles of the house.
+pub fn profiles() -> Result<Vec<Profile>, Failure> {
+    let dir = MANIFESTS.get_dir("profiles");
+    let files = dir.into_iter().flat_map(|dir| dir.files());
+    let read = |file: &include_dir::File<'_>| {
+        let name = file.path().display().to_string();
+        Profile::parse(&name, file.contents_utf8().unwrap_or_default())
+    };
+    files
+        .map(read)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|why| {
+            Failure::internal("bad_profile", "a profile of the house is broken").reason(why)
+        })
+}
+
+/// The profile of this name.
+pub fn profile(id: &str) -> Result<Profile, Failure> {
+    let all = profiles()?;
+    let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
+    let found = all.into_iter().find(|one| one.id == id);
+    found.ok_or_else(|| {
+        Failure::usage("unknown_profile", format!("no profile is called {id:?}"))
+            .so("nothing ran")
+            .hint(format!("known profiles: {}", known.join(", ")))
+    })
 }
 
 /// An engine of the house. What somebody typed is looked for in a registry: [`named`].

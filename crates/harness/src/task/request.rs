@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
+use cto_core::engine::profile::Profile;
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::gate::opening::Asked;
 use cto_core::run::event::Origin;
@@ -378,6 +379,8 @@ pub struct EngineChoice {
     pub toolchains: Vec<PathBuf>,
     /// A file of the operator's that the engine is told beside the task.
     pub instructions: Option<PathBuf>,
+    /// Knobs under one name; its pair is in `lane` already.
+    pub profile: Option<Profile>,
 }
 
 impl EngineChoice {
@@ -391,8 +394,8 @@ impl EngineChoice {
         self.manifest.id.as_str() == DEFAULT_ENGINE && self.script.is_none()
     }
 
-    /// The request for a case. A limit comes from here, then from the engine's variable, then from
-    /// `configured`.
+    /// The request for a case. A limit comes from here, then from the engine's variable, then from the profile, then
+    /// from `configured`.
     pub fn request(
         &self,
         case: Case,
@@ -400,7 +403,10 @@ impl EngineChoice {
         configured: LimitChanges,
     ) -> Result<Request, Failure> {
         let manifest = self.manifest.clone();
+        let profile = self.profile.as_ref();
         let stage = lane::stage(&manifest, self.stage, env)?;
+        let stage = stage.or(profile.map(|profile| profile.stage));
+        let named = profile.map(Profile::limits).unwrap_or_default();
         let gate = engines::asked(&manifest, &self.allowed, env);
         let own_script = case.built_in
             && self
@@ -414,18 +420,20 @@ impl EngineChoice {
                 .limits
                 .engine_wall_seconds
                 .or(seconds)
+                .or(named.engine_wall_seconds)
                 .or(configured.engine_wall_seconds),
             engine_idle_seconds: self
                 .limits
                 .engine_idle_seconds
+                .or(named.engine_idle_seconds)
                 .or(configured.engine_idle_seconds),
             model_calls: match self.limits.model_calls {
                 Some(calls) => Some(calls),
-                None => lane::model_calls(&manifest, env)?,
+                None => lane::model_calls(&manifest, env)?.or(named.model_calls),
             },
             model_tokens: match self.limits.model_tokens {
                 Some(tokens) => Some(tokens),
-                None => lane::model_tokens(&manifest, env)?,
+                None => lane::model_tokens(&manifest, env)?.or(named.model_tokens),
             },
             ..self.limits
         };

@@ -3,16 +3,20 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{
     ApprovalStatus, BeliefLine, ControlLine, ModelSpent, Observed, Report, ResultTree, RunIdentity,
     SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
 };
 use crate::bundle::report_md::Renderer;
 use crate::containment::Containment;
+use crate::records::ModelResult;
 use crate::run::attempt::ActionsSeen;
 use crate::run::belief::{self, seen, words};
+use crate::run::event::flat::is_flat;
 use crate::run::event::{
-    BaselineRelied, Check, CheckKind, ControlRun, Kind, VerificationCompleted,
+    BaselineRelied, Check, CheckKind, ControlRun, GateBlocked, Kind, VerificationCompleted,
 };
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
@@ -123,7 +127,44 @@ pub fn build_report(
         timings: sealing.timings,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
+        flat: flat_fields(facts),
     }
+}
+
+/// Fields of the engine's name, as the start of the chain has them.
+fn flat_fields(facts: &Facts) -> BTreeMap<String, Value> {
+    let started = facts.engine_events.contains(&EventType::EngineStarted);
+    let flat = facts.flat.as_ref();
+    flat.map(|flat| flat.of_report(started)).unwrap_or_default()
+}
+
+/// Fields of the engine's name that are not what the chain says, or a chain that says of them what its contract and its
+/// gates do not.
+fn flat_is_wrong(report: &Report, contract: Option<&Contract>, facts: &Facts) -> bool {
+    let told = report.flat.iter().filter(|(name, _)| is_flat(name));
+    let wanted = flat_fields(facts);
+    if !told.eq(wanted.iter()) {
+        return true;
+    }
+    let never = |block: &GateBlocked| block.flat.values().all(|executed| !executed);
+    let Some(flat) = &facts.flat else {
+        return !facts.gate_blocks.iter().all(never);
+    };
+    let pair = contract.and_then(|contract| contract.lane.model.as_ref());
+    let another = pair.is_some_and(|pair| {
+        flat.model_provider.as_ref() != Some(&pair.provider)
+            || flat.model.as_ref() != Some(&pair.model)
+    });
+    let refused = |block: &GateBlocked| block.reason == Code::ModelNotAdmitted;
+    let admitted = flat.model_admission_status == Some(ModelResult::Admitted);
+    let started = facts.engine_events.contains(&EventType::EngineStarted);
+    another
+        || (started && !admitted)
+        || (admitted && facts.gate_blocks.iter().any(refused))
+        || facts
+            .gate_blocks
+            .iter()
+            .any(|block| block.flat != flat.of_gate())
 }
 
 /// What the gateway counted of the engine's calls.
@@ -260,6 +301,10 @@ pub fn misquoted_fields(
         ),
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),
+        (
+            "a field of the engine's name",
+            flat_is_wrong(report, contract, facts),
+        ),
         ("result", report.result != result_tree(facts)),
         ("reverifies", report.reverifies != facts.reverifies),
         ("checks_differ", report.checks_differ != facts.checks_differ),

@@ -144,6 +144,10 @@ pub struct Report {
     pub timings: Option<Timings>,
     pub runtime_default_activation: NeverActivated,
     pub core_promotion_status: CorePromotion,
+    /// Fields of the engine's name, where its manifest has such: `<prefix>_process_started`, `_model_provider`, `_model`,
+    /// `_model_admission_status`, `_runtime_model_provider`.
+    #[serde(flatten)]
+    pub flat: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -57,6 +57,8 @@ pub enum Source {
 pub struct WireSeen {
     /// A request that failed and was never answered, in words.
     pub unanswered: Option<String>,
+    /// Nothing came to the engine's door at all.
+    pub silent: bool,
 }
 
 /// What one line of engine output means.

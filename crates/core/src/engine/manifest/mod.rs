@@ -27,6 +27,7 @@ pub use own_folder::{EMPTY_DIRECTORY, EventLog, WorkingDirectory};
 use crate::engine::manifest::places::Step;
 use crate::engine::manifest::questions::Question;
 use crate::engine::manifest::tools::Tools;
+use crate::run::event::flat::is_prefix;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
 use crate::values::digest::Digest;
@@ -45,6 +46,9 @@ pub struct Manifest {
     pub gated_by_env: Option<String>,
     /// The stage asked for when nobody says otherwise.
     pub default_stage: Stage,
+    /// How fields begin that reports have of this engine beside their own, for tools that read those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flat_fields: Option<String>,
     /// How to start it; absent while this version knows the engine but cannot run it.
     pub invocation: Option<Invocation>,
     /// What the file says, whatever its layout and its comments.
@@ -316,11 +320,14 @@ impl Manifest {
                 "it says something that no document can hold".into(),
             ));
         }
-        let problem = manifest.ungated().or_else(|| {
-            let own = manifest.invocation.as_ref()?;
-            let found = places::check(own)?;
-            Some((found.at, found.what))
-        });
+        let problem = manifest
+            .ungated()
+            .or_else(|| manifest.misnamed())
+            .or_else(|| {
+                let own = manifest.invocation.as_ref()?;
+                let found = places::check(own)?;
+                Some((found.at, found.what))
+            });
         match problem {
             Some((at, what)) => Err(wrong(position(text, &at), what)),
             None => Ok(manifest),
@@ -354,6 +361,15 @@ impl Manifest {
             return at("default_stage", "a gated engine's default stage is 1");
         }
         None
+    }
+
+    fn misnamed(&self) -> Option<(Vec<Step>, String)> {
+        let word = self
+            .flat_fields
+            .as_deref()
+            .filter(|word| !is_prefix(word))?;
+        let what = format!("{word:?} is not a word of small letters");
+        Some((vec![Step::from("flat_fields")], what))
     }
 
     pub fn is_gated(&self) -> bool {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::fill;
 use super::places::braced;
+use crate::values::event_type::EventType;
 use crate::wire::scenario::ToolCall;
 
 /// What the engine calls the tool that runs a command, and those that write and edit files. Without
@@ -22,6 +23,25 @@ pub struct Tools {
     pub write: Option<Tool>,
     /// `{path}`, one line of it as it is, `{old}`, and as it shall be, `{new}`.
     pub edit: Option<Tool>,
+    /// What its model says where the engine takes nothing else for an end: after the steps, and to whoever of its agents
+    /// asks after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<String>,
+    /// Events it tells of in every run: no row can be about one of them that never came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always: Vec<EventType>,
+    /// How its reviewer says no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejects: Option<Rejects>,
+}
+
+/// A reviewer among an engine's agents.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rejects {
+    /// So many others end before it is asked.
+    pub after: u8,
+    pub says: String,
 }
 
 /// The directory the engine works in, for tools that want a path from the root: `{workspace}/{path}`.
@@ -45,6 +65,10 @@ impl Tools {
         ]
         .into_iter()
         .find_map(|(name, tool, words)| Some((name, tool?.problem(words)?)))
+        .or_else(|| {
+            let what = "who has others to ask must say what ends one of them: done";
+            (self.rejects.is_some() && self.done.is_none()).then(|| ("rejects", what.to_owned()))
+        })
     }
 
     /// The same for an engine that works there. Where that is not known, a tool that must name it is none.
@@ -54,6 +78,7 @@ impl Tools {
             shell: self.shell.clone(),
             write: at(&self.write),
             edit: at(&self.edit),
+            ..self.clone()
         }
     }
 
@@ -63,6 +88,7 @@ impl Tools {
             shell: self.shell.clone(),
             write: None,
             edit: None,
+            ..self.clone()
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Row, Words, spoken};
 use crate::containment::mounts::stand::NEUTRAL;
 use crate::engine::manifest::Invocation;
 use crate::engine::manifest::tools::{Tools, quoted};
-use crate::wire::scenario::{After, Scenario, ToolCall, Turn};
+use crate::wire::scenario::{After, Scenario, Select, ToolCall, Turn};
 
 /// What a model can make an engine do. Other steps are the scripted engine's own.
 #[derive(Deserialize)]
@@ -34,7 +34,10 @@ enum Played {
         ms: u64,
     },
     Exit {},
-    Review {},
+    Review {
+        #[serde(default)]
+        accepted: bool,
+    },
     #[serde(other)]
     Other,
 }
@@ -57,6 +60,16 @@ impl Row {
         if let Some(why) = &self.not_on_lanes {
             return Err(why.clone());
         }
+        let expected = self.case.get("evidence_expectations");
+        let expected = expected
+            .and_then(toml::Value::as_array)
+            .into_iter()
+            .flatten();
+        let mut expected = expected.filter_map(toml::Value::as_str);
+        let told = |name: &&str| tools.always.iter().any(|event| event.as_str() == *name);
+        if let Some(event) = expected.find(told) {
+            return Err(format!("it tells of {event} in every run"));
+        }
         if self.silent {
             return Err("its last word is its own, and no model can keep it back".into());
         }
@@ -71,6 +84,15 @@ impl Row {
             own.after = After::Last;
         }
         turns.print(tools);
+        let goes_on = own.after != After::End || !own.turn.is_empty();
+        if let Some(done) = &tools.done {
+            // Each of its agents has a conversation of its own, so turns are counted over all of them.
+            own.select = Select::Requests;
+            if !goes_on {
+                turns.end(done);
+                own.after = After::Last;
+            }
+        }
         let mut turn = turns.all();
         turn.append(&mut own.turn);
         own.probe.get_or_insert_with(|| Turn::saying("ready"));
@@ -115,11 +137,33 @@ impl Turns {
                 tools.run(&format!("sleep {}", ms.div_ceil(1000)))
             }
             Played::Exit {} => return Err("its exit code is its own, and no model says it".into()),
-            Played::Review {} => return Err("it has no reviewer that a model could be".into()),
+            Played::Review { accepted } => return self.reviews(accepted, tools),
             Played::Other => return Err("only the scripted engine does what this row does".into()),
         };
         self.call(call);
         Ok(())
+    }
+
+    /// Whoever comes before the reviewer ends, and the reviewer says no. A yes is what every end is.
+    fn reviews(&mut self, accepted: bool, tools: &Tools) -> Result<(), String> {
+        let (Some(rejects), Some(done)) = (&tools.rejects, &tools.done) else {
+            return Err("it has no reviewer that a model could be".into());
+        };
+        if !accepted {
+            (0..rejects.after).for_each(|_| self.end(done));
+            self.end(&rejects.says);
+        }
+        Ok(())
+    }
+
+    /// The last words of one agent.
+    fn end(&mut self, words: &str) {
+        let said = std::mem::take(&mut self.said);
+        let text = match said.is_empty() {
+            true => words.to_owned(),
+            false => format!("{said}\n{words}"),
+        };
+        self.done.push(Turn::saying(&text));
     }
 
     fn call(&mut self, call: ToolCall) {
@@ -193,6 +237,45 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
         );
         let printed = row(r#"{ do = "print", text = "last" }"#);
         assert_eq!(said(&printed), ["|sh {\"c\":\"printf '%s' 'last'\"}"]);
+    }
+
+    /// Agents one after the other: each ends in the engine's own words, and one of them may say no.
+    #[test]
+    fn an_engine_of_several_agents_is_ended_each_time() {
+        let mut many = tools();
+        many.done = Some("<done>".into());
+        let plain = row(r#"{ do = "write", path = "a", text = "b" }, { do = "say", text = "so" }"#);
+        let scenario = plain.scenario(&many, &Words::new()).unwrap();
+        assert_eq!(
+            (scenario.select, scenario.after),
+            (Select::Requests, After::Last)
+        );
+        assert_eq!(scenario.turn.last().unwrap().text, "so\n<done>");
+        let review = row(r#"{ do = "review", accepted = false, summary = "no" }"#);
+        assert!(review.scenario(&many, &Words::new()).is_err());
+        many.rejects = Some(crate::engine::manifest::tools::Rejects {
+            after: 2,
+            says: "<no>".into(),
+        });
+        let said = review.scenario(&many, &Words::new()).unwrap().turn;
+        let said: Vec<&str> = said.iter().map(|turn| turn.text.as_str()).collect();
+        assert_eq!(said, ["<done>", "<done>", "<no>", "<done>"]);
+        // A model that fails goes on failing.
+        let mut broken = row("");
+        broken.model = Some(Scenario::parse("after = \"last\"\n[[turn]]\nstatus = 500\n").unwrap());
+        let turns = broken.scenario(&many, &Words::new()).unwrap().turn;
+        assert!(turns.iter().all(|turn| turn.text.is_empty()));
+    }
+
+    #[test]
+    fn what_an_engine_always_tells_of_is_never_missing() {
+        let mut row = row("");
+        row.case = "evidence_expectations = [\"engine.plan\"]".parse().unwrap();
+        assert!(row.scenario(&tools(), &Words::new()).is_ok());
+        let mut tells = tools();
+        tells.always = vec![crate::values::event_type::EventType::EnginePlan];
+        let why = row.scenario(&tells, &Words::new()).unwrap_err();
+        assert_eq!(why, "it tells of engine.plan in every run");
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
 //!
-//! - `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended
+//! - `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended;
+//!   `flat.rs` fields of an engine's name
 
+pub mod flat;
 mod permission;
 mod process_end;
 mod said;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +34,7 @@ use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
 
+pub use flat::FlatFacts;
 pub use permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
 pub use process_end::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 pub use said::{
@@ -130,6 +135,9 @@ pub struct RunStarted {
     /// Only there: what differs from the checks of that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_differ: Option<ChecksDiffer>,
+    /// What the report says in fields of the engine's name; absent for an engine that has none, and in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flat: Option<Box<FlatFacts>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -193,8 +201,9 @@ pub struct GateBlocked {
     /// Null when there is no valid contract to name one.
     pub mutation_mode: Option<MutationMode>,
     pub executed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub case_executed: Option<bool>,
+    /// The same under the engine's name, for an engine that has such fields.
+    #[serde(flatten)]
+    pub flat: BTreeMap<String, bool>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

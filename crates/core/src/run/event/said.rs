@@ -137,6 +137,8 @@ pub enum FailedBy {
     Protocol,
     /// Its own reviewer said no.
     Review,
+    /// Nothing was asked of its model at all.
+    Silence,
 }
 
 /// What an engine says its messages cost, added up.

@@ -68,6 +68,26 @@ fn since_rules_9_a_failure_has_a_cause_of_its_own() {
     );
 }
 
+/// That nothing was asked of a model is one cause: the event that never came says it, and where it came the failure
+/// is one like any other.
+#[test]
+fn who_never_asked_a_model_has_one_blocker() {
+    use crate::run::event::FailedBy;
+    let needs =
+        |contract: &mut Contract| contract.lane.required_events = vec![EventType::EngineModelCall];
+    let silent = |facts: &mut Facts| {
+        facts.gave_up = Some("its own words".into());
+        facts.failed_by = Some(FailedBy::Silence);
+    };
+    assert_eq!(codes_with(needs, silent), ["missing_required_event"]);
+    assert_eq!(codes(silent), ["engine_failed"]);
+    let asked = |facts: &mut Facts| {
+        silent(facts);
+        facts.engine_events.insert(EventType::EngineModelCall);
+    };
+    assert_eq!(codes_with(needs, asked), ["engine_failed"]);
+}
+
 #[test]
 fn since_rules_9_sentences_name_the_engine() {
     let mut facts = good();

@@ -6,6 +6,7 @@ use crate::run::facts::Facts;
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code};
+use crate::values::event_type::EventType;
 
 /// Ended with 0 or dismissed after its answer, had a model to the end, and did not itself say that it failed. Where a patch is judged again
 /// the engine of the first run did, or it would not be.
@@ -75,7 +76,9 @@ pub(super) fn engine_blockers(
             }
             // Its reviewer's no has a blocker of its own.
             Some(FailedBy::Review) if rejected => return out,
-            Some(FailedBy::Review | FailedBy::Wire) | None => {}
+            // That nothing was asked of a model is said already, by the event that never came.
+            Some(FailedBy::Silence) if never_asked(facts) && !out.is_empty() => return out,
+            Some(FailedBy::Review | FailedBy::Wire | FailedBy::Silence) | None => {}
         }
         let said = match (refusal(ended), gave_up) {
             (Some(refused), Some(why)) => Some(format!("{refused}; in its own words: {why}")),
@@ -101,6 +104,10 @@ fn is_consequence(facts: &Facts, end: ProcessEnd) -> bool {
         | ProcessEnd::Cancelled
         | ProcessEnd::Lost => false,
     }
+}
+
+fn never_asked(facts: &Facts) -> bool {
+    !facts.engine_events.contains(&EventType::EngineModelCall)
 }
 
 fn engine_name(contract: Option<&Contract>) -> &str {

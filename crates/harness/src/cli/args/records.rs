@@ -2,7 +2,7 @@
 //! variable `CTO_HARNESS_<ENGINE>_…`, which comes after the flag; records then come from the state
 //! home.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cto_core::values::money;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,11 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The program that was named.
+    pub fn bin(&self) -> Option<&Path> {
+        self.bin.as_deref()
+    }
+
     /// The flag of the limit.
     pub fn model_calls(&self) -> Option<u32> {
         self.model_calls

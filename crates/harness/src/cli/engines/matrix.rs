@@ -13,6 +13,7 @@ use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::proof::matrix::{Order, attack_matrix, built_in, make_root, run as run_rows};
+use crate::proof::unnamed;
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Rows;
 use crate::screen::table::{Cell, Fit, Table};
@@ -46,10 +47,17 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     } else {
         built_in()?
     };
+    let manifest = context.engine(&args.engine)?;
+    let home = context.home()?;
+    let double = unnamed::double_of(&manifest, args.bin.as_deref(), &context.env, &home);
+    if double.is_some() {
+        context.output.note(&unnamed::note(&manifest));
+    }
     let order = Order {
         fixture,
         rows: chosen(rows, &args.row)?,
-        manifest: context.engine(&args.engine)?,
+        doubled: double.is_some(),
+        manifest: double.unwrap_or(manifest),
         bin: args.bin,
         engines: context.directory_of(&args.engine)?,
         keep: args.keep,
@@ -62,10 +70,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         .transpose()?;
     let root = make_root(&context.env)?;
     let mut progress = Rows::for_stderr(context.output.json, order.rows.len());
-    let report = context.home().and_then(|home| {
-        run_rows(&order, &root, (&context.env, &home), &mut |row| {
-            progress.ended(&row.row)
-        })
+    let report = run_rows(&order, &root, (&context.env, &home), &mut |row| {
+        progress.ended(&row.row)
     });
     progress.done();
     if !args.keep {

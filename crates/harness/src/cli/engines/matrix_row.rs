@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::doubles::agent;
+use crate::doubles::{self, agent};
 use crate::host::failure::Failure;
 use crate::proof::matrix::asked::{self, Playing};
 use crate::proof::matrix::lane::Lane;
@@ -26,6 +26,9 @@ pub struct Args {
     /// The lane of a row that starts a program of its own, as `cto matrix` prepared it
     #[arg(long)]
     lane: Option<PathBuf>,
+    /// The engine is played by the double of it that ships here
+    #[arg(long)]
+    double: bool,
     /// A word of the row's steps and what it means: `place=DIR`
     #[arg(long)]
     word: Vec<String>,
@@ -65,6 +68,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         true => double,
         false => context.engine(&args.engine)?,
     };
+    let doubled = doubles::in_place_of(&manifest).filter(|_| args.double);
+    let manifest = doubled.unwrap_or(manifest);
     let playing = match &args.lane {
         None => Playing::Script(words(args)),
         Some(dir) => {

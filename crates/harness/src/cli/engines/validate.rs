@@ -12,6 +12,7 @@ use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::proof::matrix::make_root;
+use crate::proof::unnamed;
 use crate::proof::validate::{self, Bench, VALIDATORS, Validation, Validator};
 use crate::screen::output::{dim, tame};
 use crate::screen::progress;
@@ -80,6 +81,17 @@ fn validated(
     })?;
     let engine = args.engine.as_deref();
     let engine = engine.map(|id| context.engine(id)).transpose()?;
+    let doubled = engine.as_ref().filter(|_| validator.doubles);
+    let doubled = doubled.map(|engine| {
+        let home = context.home()?;
+        let double = unnamed::double_of(engine, args.records.bin(), &context.env, &home);
+        Ok::<_, Failure>(double.map(|double| (unnamed::note(engine), double)))
+    });
+    let double = doubled.transpose()?.flatten();
+    let engine = engine.filter(|_| double.is_none());
+    if let Some((note, _)) = &double {
+        context.output.note(note);
+    }
     let home = match engine {
         Some(_) => context.home()?,
         None => Home {
@@ -102,6 +114,7 @@ fn validated(
         home: &home,
         root: fixtures,
         engine,
+        double: double.map(|(_, double)| double),
         asked: args.records.asked(context.configured_prices()?)?,
         contain: if args.contain == "contained" {
             Containment::Contained

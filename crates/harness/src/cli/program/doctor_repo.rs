@@ -102,6 +102,7 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
         lane: LaneOptions::default(),
         toolchains,
         instructions: None,
+        profile: None,
     };
     let limits = context.configured_limits();
     let request =

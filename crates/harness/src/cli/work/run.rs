@@ -7,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
+use cto_core::engine::profile::Profile;
 use cto_core::task::contract::LimitChanges;
 use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::verdict::Status;
@@ -32,6 +33,7 @@ use crate::screen::output::dim;
 use crate::screen::progress::{self, Progress, bell};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::{self, Case};
+use crate::task::engines;
 use crate::task::request::{EngineChoice, Request};
 use crate::workspace::landing;
 
@@ -62,9 +64,14 @@ pub struct Args {
 /// Who works on it; shared with `cto try`.
 #[derive(clap::Args, Clone, Serialize, Deserialize)]
 pub struct LaneArgs {
-    /// The engine that works on it
-    #[arg(long, default_value = DEFAULT_ENGINE)]
-    engine: String,
+    /// The engine that works on it [default: fake]
+    #[arg(long)]
+    engine: Option<String>,
+    /// Knobs of an engine under one name: its engine, model, stage and limits (qwen-local). Program, records and the
+    /// address of the model still come from you
+    #[arg(long, value_name = "NAME", hide_short_help = true, conflicts_with_all = ["model_provider", "model"])]
+    #[serde(default)]
+    profile: Option<String>,
     /// Open a gated engine for this command
     #[arg(long, value_name = "ENGINE")]
     allow_engine: Vec<EngineId>,
@@ -187,8 +194,16 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 impl LaneArgs {
     /// The flags as names; `stage` is the flag, where there is one.
     pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
+        let profile = self.profile()?;
+        let mut lane = self.records.asked(context.configured_prices()?)?;
+        if let Some(profile) = &profile {
+            lane.provider = Some(profile.provider.clone());
+            lane.model = Some(profile.model.clone());
+        }
+        let of_profile = profile.as_ref().map(|profile| profile.engine.as_str());
+        let engine = self.engine.as_deref().or(of_profile);
         Ok(EngineChoice {
-            manifest: context.engine(&self.engine)?,
+            manifest: context.engine(engine.unwrap_or(DEFAULT_ENGINE))?,
             allowed: self.allow_engine.clone(),
             script: self.script.clone(),
             stage,
@@ -204,10 +219,31 @@ impl LaneArgs {
                 model_tokens: self.records.tokens(),
                 ..LimitChanges::default()
             },
-            lane: self.records.asked(context.configured_prices()?)?,
+            lane,
             toolchains: self.toolchain.clone(),
             instructions: self.instructions.clone(),
+            profile,
         })
+    }
+
+    /// The profile that was named. It is of one engine, and of no other.
+    fn profile(&self) -> Result<Option<Profile>, Failure> {
+        let Some(name) = &self.profile else {
+            return Ok(None);
+        };
+        let profile = engines::profile(name)?;
+        match self.engine.as_deref() {
+            Some(engine) if engine != profile.engine.as_str() => Err(Failure::usage(
+                "another_engine",
+                format!(
+                    "the profile {name} is of {}, and --engine names {engine}",
+                    profile.engine
+                ),
+            )
+            .so("nothing ran")
+            .hint("leave --engine out, or the profile")),
+            _ => Ok(Some(profile)),
+        }
     }
 }
 

@@ -275,6 +275,7 @@ impl Pipeline {
 
     fn phase(&self, agent: &'static str, note: &str) -> io::Result<Done> {
         let begun = Instant::now();
+        say(&format!("{agent} begins"));
         self.log
             .write(json!({"event": "phase_start", "phase": agent, "agent": agent}))?;
         self.rewrite(agent, "running");

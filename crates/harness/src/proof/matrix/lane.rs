@@ -225,8 +225,14 @@ impl Lane {
         let own = manifest.invocation.as_ref();
         let own = own.ok_or_else(|| broken("the manifest says nothing of a program".into()))?;
         let scenario = row.scenario_for(own, words).map_err(broken)?;
-        let url = self.start(&row.name, scenario);
-        let url = url.map_err(|error| broken(error.to_string()))?;
+        self.serving(&row.name, scenario)
+    }
+
+    /// Starts a model in this process, and says what a run with it is run with.
+    pub fn serving(&self, name: &str, scenario: Scenario) -> Result<LaneOptions, Failure> {
+        let url = self.start(name, scenario).map_err(|error| {
+            Failure::internal("no_model", "the scripted model cannot be played").because(&error)
+        })?;
         Ok(self.options(Some(url)))
     }
 

@@ -62,6 +62,8 @@ pub struct Order {
     pub bin: Option<PathBuf>,
     /// Where its manifest lies, if it is the operator's own.
     pub engines: Option<PathBuf>,
+    /// The engine is played by the double of it that ships here.
+    pub doubled: bool,
     /// Leave every place as it is.
     pub keep: bool,
 }
@@ -71,6 +73,12 @@ pub fn built_in() -> Result<Matrix, Failure> {
     matrix::built_in().map_err(|error| {
         Failure::internal("bad_matrix", "the rows of the matrix are broken").because(&error)
     })
+}
+
+/// The row with nothing wrong.
+pub fn sound() -> Result<Row, Failure> {
+    let found = built_in()?.rows.into_iter().find(|row| row.name == SOUND);
+    found.ok_or_else(|| Failure::internal("bad_matrix", "the matrix has no row with nothing wrong"))
 }
 
 /// What an engine tries against the harness, and honest work that must not be taken for it.
@@ -219,10 +227,7 @@ impl MatrixRun<'_> {
         let (Some(first), Some(cancel)) = (rows.first(), cancels.first()) else {
             return Ok(None);
         };
-        let sound = built_in()?.rows.into_iter().find(|row| row.name == SOUND);
-        let sound = sound.ok_or_else(|| {
-            Failure::internal("bad_matrix", "the matrix has no row with nothing wrong")
-        })?;
+        let sound = sound()?;
         let making = Making {
             manifest: self.manifest(first),
             bin: self.order.bin.as_deref(),
@@ -427,6 +432,9 @@ impl MatrixRun<'_> {
             "--engine".into(),
             manifest.id.as_str().into(),
         ]);
+        if self.order.doubled && manifest.id == self.order.manifest.id {
+            args.push("--double".into());
+        }
         if let Some(dir) = &self.order.engines {
             args.extend(["--engines".into(), dir.into()]);
         }

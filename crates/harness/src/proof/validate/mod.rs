@@ -3,8 +3,10 @@
 //!
 //! One table; the command line, its help and dispatch come from it.
 //!
-//! - this file: the table; `stage1.rs`, `stage2.rs`, `stage3.rs`, `provider_adapter/` one validator each
+//! - this file: the table; `stage1.rs`, `stage2.rs`, `stage3.rs`, `provider_adapter/` one validator each; `doubled.rs` with
+//!   what a double is run
 
+mod doubled;
 mod provider_adapter;
 mod stage1;
 mod stage2;
@@ -36,6 +38,8 @@ use crate::task::request::Request;
 pub struct Validator {
     pub name: &'static str,
     pub what: &'static str,
+    /// The double of an engine does where nobody names the engine's program.
+    pub doubles: bool,
     pub run: fn(&mut Bench<'_>) -> Result<Validation, Failure>,
 }
 
@@ -44,21 +48,25 @@ pub const VALIDATORS: &[Validator] = &[
     Validator {
         name: "stage1",
         what: "a gated engine is refused by default, and with its gate open still not run",
+        doubles: true,
         run: stage1::validate,
     },
     Validator {
         name: "stage2",
         what: "an engine fixes a copied fixture, compared with fake; every failure of the stage is closed",
+        doubles: true,
         run: stage2::validate,
     },
     Validator {
         name: "stage3",
         what: "an engine works on a copy of a repository, which stays as it was and is no target",
+        doubles: false,
         run: stage3::validate,
     },
     Validator {
         name: "provider-adapter",
         what: "what keeps a gated engine from its model does, and what must not does not",
+        doubles: false,
         run: provider_adapter::validate,
     },
 ];
@@ -91,6 +99,8 @@ pub struct Bench<'a> {
     pub root: PathBuf,
     /// A real engine to prove a stage for; without one nothing real is proven.
     pub engine: Option<Manifest>,
+    /// The double of the engine that was named, where nobody named its program.
+    pub double: Option<Manifest>,
     pub asked: LaneOptions,
     pub contain: Containment,
     pub case: Case,
@@ -215,6 +225,7 @@ impl Bench<'_> {
             manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?,
             bin: None,
             engines: None,
+            doubled: false,
             keep: true,
         };
         let report = matrix::run(&order, &self.root, (self.env, self.home), &mut |_| {})?;

@@ -12,7 +12,7 @@ use cto_core::values::json;
 use cto_core::values::verdict::Status;
 use cto_core::verify::{FoundBundle, Standing};
 
-use super::{Bench, Validation, report_path};
+use super::{Bench, Validation, doubled, report_path};
 use crate::bundles::verifier;
 use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
@@ -35,7 +35,13 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     let mut validation = Validation::default();
     let manifest = match &bench.engine {
         Some(manifest) => manifest.clone(),
-        None => engines::find(DEFAULT_ENGINE)?,
+        None => match bench.double.clone() {
+            Some(double) => {
+                bench.asked = doubled::lane(bench, &double)?;
+                double
+            }
+            None => engines::find(DEFAULT_ENGINE)?,
+        },
     };
     let sealed = bench.run(&request(bench, &manifest))?;
     let report = &sealed.report;
@@ -142,7 +148,13 @@ fn artifacts(
     let found = records::proofs(&report.backend, bench.home, Origin::Operator)
         .iter()
         .any(|proof| proof.run_id == report.run_id);
-    validation.check("proof_counts_for_the_lane", found, || {
-        "the proof is not found again".into()
-    });
+    // A double's run looks the same and must never be taken for a proof.
+    match bench.engine.is_some() {
+        true => validation.check("proof_counts_for_the_lane", found, || {
+            "the proof is not found again".into()
+        }),
+        false => validation.check("validator_run_proves_nothing", !found, || {
+            "a double's run is taken for a proof".into()
+        }),
+    }
 }

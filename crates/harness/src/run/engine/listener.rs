@@ -226,7 +226,10 @@ impl<'b> Listener<'b> {
                 how_it_ended(call)
             )
         });
-        let last = self.parser.ended(&WireSeen { unanswered });
+        let last = self.parser.ended(&WireSeen {
+            unanswered,
+            silent: calls.is_empty(),
+        });
         last.into_iter().for_each(|event| self.take(event));
         self.shown.calls(self.bundle.elapsed());
         match self.error {

@@ -153,12 +153,8 @@ fn attempts_are_seen_and_fail_the_run() {
             "{}",
             person.name
         );
-        // This contract forbids push, merge and deploy: a pull request is listed and fails nothing.
         let detail = report["blockers"][0]["detail"].as_str().unwrap().to_owned();
-        assert!(
-            detail.starts_with("push: git push plain; ") && !detail.contains("pr_open"),
-            "{detail}"
-        );
+        assert!(detail.starts_with("push: git push plain; "), "{detail}");
         assert!(
             bundle
                 .text("backend/stderr.log")
@@ -166,6 +162,24 @@ fn attempts_are_seen_and_fail_the_run() {
             "{}",
             person.name
         );
+        assert_good(&bundle);
+    }
+}
+
+/// The case names push, merge and deploy alone. What others would see on a forge is forbidden all the same, by every
+/// engine, and whatever the command that tried it ends with.
+#[test]
+fn what_others_would_see_fails_a_run_whose_case_does_not_name_it() {
+    let person = people().remove(0);
+    for (command, action) in [
+        ("gh pr create --fill; true", "pr_open"),
+        ("gh pr close 1; true", "close"),
+        ("gh issue close 1; true", "issue_close"),
+    ] {
+        let bundle = run(&person, &[command]);
+        assert_eq!(bundle.codes(), ["forbidden_action_attempted"], "{command}");
+        let detail = bundle.report()["blockers"][0]["detail"].clone();
+        assert!(detail.as_str().unwrap().starts_with(action), "{detail}");
         assert_good(&bundle);
     }
 }

@@ -159,7 +159,10 @@ fn speak(dice: &mut Dice, seeds: &Seeds) {
         let _ = parser.has_ended();
     }
     let unanswered = (dice.below(4) == 0).then(|| "503".to_owned());
-    heard.take(ParsedLine::Events(parser.ended(&WireSeen { unanswered })));
+    heard.take(ParsedLine::Events(parser.ended(&WireSeen {
+        unanswered,
+        silent: false,
+    })));
     assert!(heard.results <= 1 || !talked_to, "it ended twice");
 }
 

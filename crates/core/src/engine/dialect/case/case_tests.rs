@@ -28,6 +28,7 @@ fn heard(
     }
     let wire = WireSeen {
         unanswered: unanswered.map(str::to_owned),
+        silent: false,
     };
     events.extend(case.ended(&wire));
     let result = events.iter().find_map(|event| match event {
@@ -141,6 +142,31 @@ fn two_sources_tell_the_wire_from_the_protocol() {
             );
             assert!(reviews(&events).is_empty(), "no envelope is no review");
         }
+    }
+}
+
+/// What it says without its model having been asked is nobody's protocol.
+#[test]
+fn who_never_asked_a_model_is_told_from_both() {
+    for (envelope, by) in [
+        (MISSING, Some(FailedBy::Silence)),
+        (CUT, Some(FailedBy::Silence)),
+        (GARBLED, Some(FailedBy::Protocol)),
+        (OWN, None),
+    ] {
+        let mut case = Case::default();
+        for line in [end("implementer", "failed", envelope), pipeline("failed")] {
+            case.log_line(line.to_string().as_bytes());
+        }
+        let wire = WireSeen {
+            unanswered: None,
+            silent: true,
+        };
+        let found = case.ended(&wire).into_iter().find_map(|event| match event {
+            Event::EngineResult(result) => Some(result.failed_by),
+            _ => None,
+        });
+        assert_eq!(found, Some(by), "{envelope}");
     }
 }
 

@@ -58,8 +58,10 @@ pub fn of(account: &Account, wire: &WireSeen) -> Option<EngineResult> {
 }
 
 fn by_wire_or_protocol(defect: Defect, wire: &WireSeen) -> FailedBy {
-    match defect.may_be_wire() && wire.unanswered.is_some() {
-        true => FailedBy::Wire,
-        false => FailedBy::Protocol,
+    match defect.may_be_wire() {
+        true if wire.unanswered.is_some() => FailedBy::Wire,
+        // Words that no model of this run said are nobody's protocol.
+        true if wire.silent => FailedBy::Silence,
+        _ => FailedBy::Protocol,
     }
 }

@@ -40,6 +40,7 @@ pub fn prove(
             home,
             root: fixtures,
             engine: Some(manifest.clone()),
+            double: None,
             // What a run without flags would use: the records.
             asked: LaneOptions::default(),
             contain: Containment::Strict,

@@ -1,9 +1,13 @@
 //! The adapter of a provider: everything that must keep a gated engine from its model, and
 //! everything that must not. Each check is a run of its own, of a double that ships in this binary,
 //! in a state of its own.
+//!
+//! - this file: what comes before an engine, and a plain agent; `on_wire.rs` what passes between it and its model;
+//!   `phases.rs` an engine that works in phases; `lab.rs` the place
 
 mod lab;
 mod on_wire;
+mod phases;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +32,7 @@ const PROBE: &str = "[probe]\ntext = \"ready\"\n";
 const FIX: &str = "import re\n\n\ndef slugify(text):\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")\n";
 
 /// What is checked, in the order it is reported.
-const CHECKS: [&str; 24] = [
+const CHECKS: [&str; 37] = [
     "model_provider_gate_blocks",
     "unadmitted_pair_blocks",
     "mismatch_blocks",
@@ -52,6 +56,19 @@ const CHECKS: [&str; 24] = [
     "shell_keyword_is_not_a_provider",
     "provider_timeout_fail_closed",
     "surviving_children_ended",
+    "codex_auth_gap_blocks",
+    "local_provider_delayed_content_allows_case",
+    "qwen_local_openai_compat_allows_case",
+    "transport_vs_protocol_distinguished",
+    "exit_zero_failure_detected",
+    "no_commit_false_success_detected",
+    "completed_with_critical_findings_rejected",
+    "hard_rubric_failure_rejected",
+    "config_without_models_default_blocks",
+    "absent_provider_evidence_fails",
+    "no_raw_prompt_in_argv",
+    "cwd_is_not_the_repository",
+    "truncated_envelope_is_protocol_failure",
     "no_secret_or_endpoint_in_any_artifact",
 ];
 
@@ -70,6 +87,7 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     lab.preflight_blocks()?;
     lab.prove_stage_one()?;
     lab.runs()?;
+    lab.in_phases()?;
     lab.nothing_leaked()?;
     let mut validation = lab.validation;
     let place = |name: &str| CHECKS.iter().position(|known| *known == name);
@@ -276,7 +294,7 @@ impl Lab<'_, '_> {
     }
 
     /// The proof of stage 1, for runs of this validator and for nobody else.
-    fn prove_stage_one(&mut self) -> Result<(), Failure> {
+    pub(super) fn prove_stage_one(&mut self) -> Result<(), Failure> {
         let closed = self.request(self.good.clone(), Stage::One).opened(false);
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {

@@ -2,7 +2,7 @@
 //!
 //! - `codex.rs` `opencode.rs` through the whole path; `acp.rs` those that are talked to, `acp_on_node.rs` those of
 //!   them that run on Node
-//! - `case.rs` Case, by its double or a real one
+//! - `case/` Case, by its double or a real one
 //! - `acp_manners.rs` agents that are talked to and have none
 //! - `instructions.rs` what each is told beside its task; `setup.rs` set up by flags, then used
 

@@ -86,8 +86,8 @@ fn an_engine_that_cannot_be_run_proves_nothing() {
             "no program of codex is admitted here; `cto setup codex` admits one, --bin FILE names one for this command",
         ),
         (
-            "case",
-            "the manifest of case has no [invocation.tools], so no scripted model speaks for it",
+            "acp-claude",
+            "the manifest of acp-claude has no [invocation.tools], so no scripted model speaks for it",
         ),
     ] {
         let answer = house.cto(&["matrix", "--engine", engine, "--json", "--junit", &junit]);
