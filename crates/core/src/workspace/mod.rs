@@ -1,7 +1,7 @@
 //! A work tree as data: what lies in it, what changed, what a patch says.
 //!
 //! - `tree.rs` a walked tree and its differences; `change.rs` one changed path; `git_names.rs` names no tree has
-//! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
+//! - `patch/` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment/` what comes along of a work tree although git ignores it; `times/` what of
 //!   it is still true of a copy, and which time each file of the copy gets
