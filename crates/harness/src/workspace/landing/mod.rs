@@ -454,5 +454,4 @@ fn passed(_: &'static str) {}
 use tests::passed;
 
 #[cfg(test)]
-#[path = "landing_tests.rs"]
 mod tests;

@@ -40,7 +40,7 @@ pub fn put(pack: &Path, objects: &Path, room: &Path, journal: &Journal) -> io::R
     if place(objects, name, "idx").exists() {
         return Ok(());
     }
-    let mode = fs::metadata(&dir)?.mode() & 0o444 | 0o400;
+    let mode = (fs::metadata(&dir)?.mode() & 0o444) | 0o400;
     for ending in [KEEP, "pack", "idx"] {
         let part = room.join(ending);
         let mut out = OpenOptions::new()

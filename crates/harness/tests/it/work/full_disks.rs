@@ -14,14 +14,14 @@ use crate::fixtures::bundles::entries;
 use crate::house;
 
 /// A small file system of its own, unmounted when dropped.
-pub(super) struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
         Self::mount_with(at, &format!("size={kilobytes}k,nr_inodes=4k"))
     }
 
-    pub(super) fn mount_with(at: &Path, option: &str) -> Option<Self> {
+    pub fn mount_with(at: &Path, option: &str) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", option, "tmpfs"])

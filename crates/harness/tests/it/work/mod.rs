@@ -2,8 +2,6 @@
 //! at once, faults of the machine, and applying a verified patch.
 
 pub mod apply;
-mod apply_commit;
-pub mod apply_race;
 pub mod clock;
 pub mod environments;
 pub mod full_disks;

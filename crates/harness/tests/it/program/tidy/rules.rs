@@ -266,7 +266,7 @@ const ONE_PLACE: &[OnePlace] = &[
         signs: &["\"diff --git", "b\"diff --git"],
         in_strings: true,
         places: &[
-            "crates/core/src/workspace/patch/mod.rs",
+            "crates/core/src/workspace/patch/",
             // How somebody's file spells one; nothing is decided by it.
             "crates/harness/src/task/typed_patch.rs",
         ],
