@@ -578,6 +578,7 @@ def main():
         print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
         return
     # Not where the part above runs: another user sees a copy of this file alone.
+    import case
     import gateway
     import lanes
     import overlay
@@ -605,6 +606,8 @@ def main():
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
         bench.row(*row)
     for row in [*packages.measure(cto, work, times=max(30, pairs)), *lanes.measure(cto, work, times=max(10, pairs // 3))]:
+        bench.row(*row)
+    for row in case.measure(cto, work, times=max(10, pairs // 3)):
         bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)
