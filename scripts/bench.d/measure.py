@@ -578,6 +578,7 @@ def main():
         print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
         return
     # Not where the part above runs: another user sees a copy of this file alone.
+    import case
     import gateway
     import lanes
     import overlay
@@ -608,6 +609,8 @@ def main():
     for row in [*packages.measure(cto, work, times=max(30, pairs)), *lanes.measure(cto, work, times=max(10, pairs // 3))]:
         bench.row(*row)
     for row in streams.measure(cto, work):
+        bench.row(*row)
+    for row in case.measure(cto, work, times=max(10, pairs // 3)):
         bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::bundle::report_md::describe_end;
+use crate::operator::agent_phases::{AgentPhases, agent_phases};
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{
     Approval, Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EnginePermission,
@@ -57,6 +58,8 @@ pub struct Gap {
 pub struct Timeline {
     pub duration_ms: i64,
     pub phases: Vec<Phase>,
+    /// Of an engine that works in phases: by its own word, with what each cost on the wire.
+    pub agent_phases: AgentPhases,
     pub gaps: Vec<Gap>,
     pub entries: Vec<Entry>,
 }
@@ -111,6 +114,7 @@ pub fn build_timeline(lines: &[EventLine]) -> Timeline {
     Timeline {
         duration_ms,
         phases: phases(&entries),
+        agent_phases: agent_phases(lines),
         gaps: gaps.collect(),
         entries,
     }
@@ -310,10 +314,13 @@ fn changed(diff: &DiffChecked) -> String {
 
 /// A phase by its name; by its agent too, where that is called otherwise.
 pub fn phase_words(phase: &EnginePhase) -> String {
-    let who = match phase.agent.is_empty() || phase.agent == phase.phase {
+    let mut who = match phase.agent.is_empty() || phase.agent == phase.phase {
         true => phase.phase.clone(),
         false => format!("{} ({})", phase.phase, phase.agent),
     };
+    if let Some(revision) = phase.revision {
+        who.push_str(&format!(", revision {revision}"));
+    }
     match (&phase.outcome, phase.summary.as_str()) {
         (None, _) => format!("{who} begins"),
         (Some(outcome), "") => format!("{who}: {outcome}"),

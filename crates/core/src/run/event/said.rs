@@ -24,6 +24,9 @@ pub struct EnginePhase {
     /// What it says of the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
+    /// The revision it is part of, counted by the engine; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
     /// When, by the engine's own word: what it asked of its model lies between two of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Utc>,

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
+use cto_core::operator::agent_phases::{AgentPhases, WireCost};
 use cto_core::operator::timeline::{self, Entry, Timeline, Voice, clock_text, duration_text};
 use cto_core::run::chain;
 use cto_core::run::trace::{TraceLine, TraceOutcome};
@@ -57,6 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             "chain_problem": tape.chain_problem,
             "duration_ms": tape.told.duration_ms,
             "phases": tape.told.phases,
+            "agent_phases": tape.told.agent_phases,
             "gaps": tape.told.gaps,
             "entries": tape.told.entries,
             "trace": args.trace.then(|| trace.as_ref().ok()),
@@ -65,6 +67,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     headline(context, &tape);
     phases(context, &tape.told);
+    agent_phases(context, &tape.told.agent_phases);
     entries(context, &tape.told, trace.as_deref().unwrap_or_default());
     footer(context, &tape, trace.as_ref().err().map(String::as_str));
     Ok(tape.exit_code())
@@ -230,6 +233,42 @@ fn phases(context: &Context, told: &Timeline) {
             marks.into(),
             duration_text(phase.duration_ms).into(),
         ]);
+    }
+    context.output.table(&table);
+    context.output.line("");
+}
+
+/// The phases that the engine tells of, and what each cost on the wire.
+fn agent_phases(context: &Context, told: &AgentPhases) {
+    if told.phases.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[
+        ("  PHASE", Fit::Cut),
+        ("ENDED", Fit::Cut),
+        ("TOOK", Fit::Right),
+        ("CALLS", Fit::Right),
+        ("TOKENS IN", Fit::Right),
+        ("OUT", Fit::Right),
+    ]);
+    let costs = |cost: &WireCost| {
+        [cost.calls, cost.input_tokens, cost.output_tokens].map(|count| count.to_string().into())
+    };
+    for phase in &told.phases {
+        let name = match phase.revision {
+            Some(revision) => format!("  {}, revision {revision}", tame(&phase.phase)),
+            None => format!("  {}", tame(&phase.phase)),
+        };
+        let outcome = tame(phase.outcome.as_deref().unwrap_or("not said"));
+        let took = duration_text(phase.duration_ms);
+        let mut row = vec![name.into(), outcome.into(), took.into()];
+        row.extend(costs(&phase.cost));
+        table.row(row);
+    }
+    if told.elsewhere != WireCost::default() {
+        let mut row = vec!["  outside of them".into(), "".into(), "".into()];
+        row.extend(costs(&told.elsewhere));
+        table.row(row);
     }
     context.output.table(&table);
     context.output.line("");

@@ -26,6 +26,7 @@ pub enum Oddity {
     TooMany,
     TooLong,
     Shrunk,
+    Replaced,
 }
 
 impl Oddity {
@@ -34,6 +35,9 @@ impl Oddity {
             Self::NotAFile => "what lies where its event log belongs is no file, and is not read",
             Self::TooMany => "it writes more than one event log",
             Self::TooLong => "its event log is longer than is read of one",
+            Self::Replaced => {
+                "its event log was replaced; what is read is the one that was there first"
+            }
             Self::Shrunk => "its event log became shorter; what came before stays said",
         }
     }
@@ -76,6 +80,9 @@ impl Follower {
         let mut moved = false;
         for at in 0..self.logs.len() {
             moved |= self.read_on(at, hear);
+        }
+        if self.logs.iter().any(|(_, log)| is_no_longer_there(log)) {
+            self.odd(Oddity::Replaced);
         }
         moved
     }
@@ -179,6 +186,11 @@ impl Follower {
     }
 }
 
+/// It has no name any more: something else may have it.
+fn is_no_longer_there(log: &File) -> bool {
+    fstat(log).is_ok_and(|stat| stat.st_nlink == 0)
+}
+
 fn position(log: &mut File) -> Option<u64> {
     io::Seek::stream_position(log).ok()
 }
@@ -242,6 +254,10 @@ mod tests {
         log.set_len(0).unwrap();
         assert!(heard(&mut follower).is_empty());
         assert_eq!(follower.oddities(), [Oddity::Shrunk]);
+        fs::remove_file(events.join("run-1.jsonl")).unwrap();
+        std::os::unix::fs::symlink("run-2.jsonl", events.join("run-1.jsonl")).unwrap();
+        assert!(heard(&mut follower).is_empty());
+        assert_eq!(follower.oddities(), [Oddity::Replaced]);
     }
 
     #[test]

@@ -105,6 +105,7 @@ const DOCUMENTS: &[Row<'_>] = &[
         &["replay"],
         0,
         &[
+            "agent_phases",
             "bundle",
             "chain_problem",
             "duration_ms",

@@ -41,6 +41,8 @@ pub struct Case {
     /// The last number of each log, by the run it names.
     numbers: BTreeMap<String, u64>,
     warned: u32,
+    /// The revision that was asked for last.
+    revision: Option<u64>,
 }
 
 impl Case {
@@ -62,7 +64,7 @@ impl Case {
             "phase_start" => {
                 events.extend(self.settle(&Settled::Passed));
                 self.account.began(&word(&line, "phase"));
-                events.push(phase(&line, None, String::new()));
+                events.push(phase(&line, None, String::new(), self.revision));
             }
             "phase_end" => events.extend(self.phase_ends(&line)),
             "tool_start" => events.push(self.tool_begins(&line)),
@@ -131,7 +133,7 @@ impl Case {
         let commit = result.get("artifacts").map(|made| word(made, "commit"));
         self.account
             .phase_ended(name, end, commit.filter(|id| !id.is_empty()));
-        events.push(phase(line, Some(outcome), summary));
+        events.push(phase(line, Some(outcome), summary, self.revision));
         events
     }
 
@@ -139,6 +141,7 @@ impl Case {
         let categories = list(line.get("failedCategories"));
         let mut events: Vec<Event> = self.settle(&Settled::RevisionAsked).into_iter().collect();
         let cycle = line.get("cycle").and_then(Value::as_u64).unwrap_or(0);
+        self.revision = Some(cycle.min(super::MAX_COUNT));
         let of = match categories.is_empty() {
             true => String::new(),
             false => format!(" for {}", categories.join(", ")),
@@ -262,7 +265,7 @@ fn list(value: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-fn phase(line: &Value, outcome: Option<String>, summary: String) -> Event {
+fn phase(line: &Value, outcome: Option<String>, summary: String, revision: Option<u64>) -> Event {
     let at = line.get("ts").and_then(|ts| match ts {
         Value::String(text) => Utc::from_rfc3339(text),
         Value::Number(millis) => millis.as_i64().and_then(|ms| Utc::from_millis(ms).ok()),
@@ -273,6 +276,7 @@ fn phase(line: &Value, outcome: Option<String>, summary: String) -> Event {
         agent: word(line, "agent"),
         outcome,
         summary,
+        revision,
         at,
     })
 }

@@ -343,3 +343,65 @@ fn the_commit_it_names_stands_beside_the_head_that_was_seen() {
     let page = bundle.text("report.md");
     assert!(page.contains("was there before it began"), "{page}");
 }
+
+#[test]
+fn a_replay_tells_phases_revisions_and_what_each_cost() {
+    let lab = lab(house());
+    let soft = || {
+        let category = json!({"category": "scope", "verdict": "fail", "hard": false});
+        let rubric = json!({"role": "reviewer", "categories": [category]});
+        envelope(json!({"status": "completed", "rubric": rubric}))
+    };
+    let turns = [
+        implements(),
+        fine(),
+        soft(),
+        fine(),
+        fine(),
+        fine(),
+        fine(),
+        fine(),
+    ];
+    let bundle = lab.play(&scenario(&turns), &[]);
+    assert_eq!(bundle.status(), "pass", "{}", bundle.report()["blockers"]);
+    let told = lab
+        .house
+        .cto(&["replay", &bundle.run_id(), "--json"])
+        .json();
+    let told = &told["agent_phases"];
+    let phases = told["phases"].as_array().unwrap().iter();
+    let seen: Vec<(&str, Option<u64>, u64)> = phases
+        .map(|phase| {
+            (
+                phase["phase"].as_str().unwrap(),
+                phase["revision"].as_u64(),
+                phase["calls"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("implementer", None, 3),
+            ("verifier", None, 1),
+            ("reviewer", None, 1),
+            ("implementer", Some(1), 1),
+            ("verifier", Some(1), 1),
+            ("reviewer", Some(1), 1),
+            ("closer", Some(1), 1),
+            ("retrospective", Some(1), 1),
+        ],
+        "{told}"
+    );
+    let used = &bundle.report()["model_use"];
+    let calls: u64 = seen.iter().map(|(_, _, calls)| calls).sum();
+    assert_eq!(
+        used["calls"],
+        calls + told["elsewhere"]["calls"].as_u64().unwrap()
+    );
+    let shown = lab.house.cto(&["replay", &bundle.run_id()]);
+    assert!(
+        shown.stdout.contains("implementer, revision 1"),
+        "{shown:?}"
+    );
+}
