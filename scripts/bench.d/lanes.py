@@ -62,19 +62,27 @@ def digest(root):
     return listing.hexdigest()
 
 
+def uses(tool, arguments):
+    """A turn in which the model uses a tool."""
+    return f"[[turn]]\ntool = [{{ name = \"{tool}\", raw = '''{json.dumps(arguments)}''' }}]\n"
+
+
 class Lane:
     """A state home that admits one program and one scripted model."""
 
-    def __init__(self, cto, work, engine, program, tool, arguments):
+    def __init__(self, cto, work, engine, program, turns, head=""):
         self.cto, self.engine, self.home = cto, engine, work / engine
         self.home.mkdir(mode=0o700)
-        call = json.dumps(arguments)
-        put(self.home / "scenario.toml", f'[probe]\ntext = "ready"\n[[turn]]\ntool = [{{ name = "{tool}", raw = \'\'\'{call}\'\'\' }}]\n')
+        self.plays(turns, head)
         put(self.home / "url", "")
         self.admit(Path(program))
         done = self.cto_run("validate", "stage1", "--engine", engine)
         if done.returncode != 0:
             sys.exit(f"lanes.py: stage 1 of {engine} could not be proven: {done.stdout}{done.stderr}")
+
+    def plays(self, turns, head=""):
+        """What the model says from now on."""
+        put(self.home / "scenario.toml", f'{head}[probe]\ntext = "ready"\n{turns}')
 
     def admit(self, program):
         common = {"approval_source": "the owner", "review_trigger": "before any change"}
@@ -83,11 +91,12 @@ class Lane:
         self.record("decision", common | pair | {
             "decision_status": "local_provider_required", "provider_class": "local_case_compatible",
             "evidence_sources": ["notes"], "effect": "the scripted model may be used"})
-        packages = [above for above in program.parents if above.name == "node_modules"][-1]
+        packages = [above for above in program.parents if above.name == "node_modules"]
+        pinned = {"packages_sha256": digest(packages[-1])} | self.node(packages[-1]) if packages else {}
         self.record("executable", common | {
             "engine": self.engine, "path": str(program), "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
             "identity_output": self.engine, "version": "not said", "command_shape": self.engine,
-            "admission_timestamp": "2026-06-01", "packages_sha256": digest(packages)} | self.node(packages))
+            "admission_timestamp": "2026-06-01"} | pinned)
         self.record("source", {
             "engine": self.engine, "source_admission_status": "admitted", "source_name": self.engine,
             "source_url": "https://example.com/", "source_type": "npm package", "retrieval_date": "2026-06-01",
@@ -161,7 +170,7 @@ def measure(cto, work, times=10, engines=()):
             found = sorted(ROOT.glob(f"target/{pattern}"))
             if not found or (engines and engine not in engines):
                 continue
-            lane = Lane(cto, place, engine, found[0].resolve(), tool, arguments)
+            lane = Lane(cto, place, engine, found[0].resolve(), uses(tool, arguments))
             lane.once()
             taken = [own(lane.once()) for _ in range(times)]
             values = [milliseconds for milliseconds, _ in taken]

@@ -156,6 +156,15 @@ impl Ledger {
         }
     }
 
+    /// Grows with whatever moves: a request, bytes of an answer, the end of a call.
+    pub fn pulse(&self) -> u64 {
+        let state = self.state();
+        state
+            .begun
+            .saturating_add(state.ended.len() as u64)
+            .saturating_add(state.bytes)
+    }
+
     /// Waits a little for calls that are about to end, then reports all of them.
     pub fn close(&self, wait: Duration) -> GatewayReport {
         let state = self.state();
@@ -268,6 +277,10 @@ mod tests {
         ledger.end(call);
         let now = ledger.so_far();
         assert_eq!((now.calls, now.tokens, now.waiting), (1, 7, false));
+        let before = ledger.pulse();
+        assert_eq!(ledger.pulse(), before, "nothing moved");
+        ledger.moved(1).unwrap();
+        assert!(ledger.pulse() > before);
         assert_eq!(ledger.ended_after(0).len(), 1);
         assert!(ledger.ended_after(1).is_empty());
     }

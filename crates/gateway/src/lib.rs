@@ -169,6 +169,11 @@ impl Meter {
     pub fn read(&self) -> WireCounts {
         self.0.so_far()
     }
+
+    /// A number that grows with whatever moves on the wire.
+    pub fn pulse(&self) -> u64 {
+        self.0.pulse()
+    }
 }
 
 /// Opens the gateway of one run on a listener that only its jail can reach.

@@ -61,6 +61,8 @@ pub const SCRATCH_TAR: &str = "backend/scratch.tar";
 pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
 pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
+/// The engine's work was committed and it stayed: the harness ended it.
+pub const LIFECYCLE_NOTE: &str = "backend/provider-lifecycle-harness-completed.txt";
 pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
 /// One line per model call of the engine.
 pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";

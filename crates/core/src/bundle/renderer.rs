@@ -34,6 +34,8 @@ pub enum Renderer {
     Seven,
     /// Says the one next command by a blocker's cause, and what the model was used for.
     Eight,
+    /// Holds the commit that an engine names against the HEAD that was seen.
+    Nine,
 }
 
 impl Renderer {
@@ -46,8 +48,9 @@ impl Renderer {
         Self::Six,
         Self::Seven,
         Self::Eight,
+        Self::Nine,
     ];
-    pub const NEWEST: Self = Self::Eight;
+    pub const NEWEST: Self = Self::Nine;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
@@ -59,6 +62,7 @@ impl Renderer {
             Self::Six => 6,
             Self::Seven => 7,
             Self::Eight => 8,
+            Self::Nine => 9,
         })
     }
 

@@ -103,7 +103,42 @@ fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt:
             .engine_end
             .map_or(unseen.into(), describe_end)
     )?;
+    if renderer.is_since(Renderer::Nine) {
+        commits(out, report)?;
+    }
     where_to_look(out, report)
+}
+
+/// The commit that the engine names beside where its HEAD was seen. Neither is the result.
+fn commits(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(head) = &report.observed.engine_head else {
+        return Ok(());
+    };
+    let named = report.claimed.commit.as_deref();
+    if named.is_none() && head.before == head.after {
+        return Ok(());
+    }
+    if let Some(named) = named {
+        writeln!(out, "The engine named the commit {}.", code(named))?;
+    }
+    writeln!(
+        out,
+        "HEAD of its copy was seen at {} before it began, and at {} after it had ended.",
+        code(head.before.words()),
+        code(head.after.words())
+    )?;
+    if named.is_some_and(|named| !head.is_at(named)) {
+        writeln!(
+            out,
+            "**The commit it named is not where HEAD was seen.** What counts is the tree that was measured."
+        )?;
+    } else if named.is_some() && !head.after.moved_from(&head.before) {
+        writeln!(
+            out,
+            "**The commit it named was there before it began.** What counts is the tree that was measured."
+        )?;
+    }
+    writeln!(out)
 }
 
 fn where_to_look(out: &mut String, report: &Report) -> std::fmt::Result {

@@ -233,6 +233,7 @@ mod tests {
             claimed_text(&Claimed {
                 status: status.map(str::to_owned),
                 summary: summary.map(str::to_owned),
+                commit: None,
             })
         };
         assert_eq!(claim(None, Some("x")), None);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{
-    Approval, Check, CheckKind, ControlRun, DiffChecked, EnginePermission, EnginePhase, Event,
-    RunStarted, VerificationCompleted,
+    Approval, Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EnginePermission,
+    EnginePhase, EngineResult, Event, RunStarted, VerificationCompleted,
 };
 use crate::run::order::Machine;
 use crate::values::digest::Digest;
@@ -235,18 +235,8 @@ pub fn event_sentence(event: &Event) -> String {
             )
         }
         Event::EngineModelCall(call) => model_call(call),
-        Event::EngineResult(result) => match result.summary.as_str() {
-            "" => format!("claims {}", result.claimed),
-            said => format!("claims {}: {said}", result.claimed),
-        },
-        Event::EngineEnded(ended) => {
-            let output = ended.stdout.bytes.saturating_add(ended.stderr.bytes);
-            format!(
-                "{} after {}, {output} bytes of output",
-                describe_end(ended.end),
-                duration_text(millis(ended.duration_ms))
-            )
-        }
+        Event::EngineResult(result) => claimed(result),
+        Event::EngineEnded(ended) => ended_words(ended),
         Event::PatchApplied(patch) => format!(
             "{} changed, a patch of {} bytes",
             files(patch.files),
@@ -271,6 +261,29 @@ pub fn event_sentence(event: &Event) -> String {
             }
         },
     }
+}
+
+fn claimed(result: &EngineResult) -> String {
+    let commit = result.commit.as_ref();
+    let commit = commit.map_or_else(String::new, |id| format!(", names commit {id}"));
+    match result.summary.as_str() {
+        "" => format!("claims {}{commit}", result.claimed),
+        said => format!("claims {}{commit}: {said}", result.claimed),
+    }
+}
+
+fn ended_words(ended: &EngineEnded) -> String {
+    let output = ended.stdout.bytes.saturating_add(ended.stderr.bytes);
+    let head = ended.head.as_ref();
+    let moved = head.filter(|head| head.before != head.after);
+    let moved = moved.map_or_else(String::new, |head| {
+        format!(", HEAD now: {}", head.after.words())
+    });
+    format!(
+        "{} after {}, {output} bytes of output{moved}",
+        describe_end(ended.end),
+        duration_text(millis(ended.duration_ms))
+    )
 }
 
 fn changed(diff: &DiffChecked) -> String {

@@ -128,6 +128,7 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         model: None,
         actions: None,
         event_log: None,
+        head: None,
     })
 }
 

@@ -6,7 +6,7 @@
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times/` what of
 //!   it is still true of a copy, and which time each file of the copy gets
 //! - `tool_home/` what tools keep in their user's home; `tools.rs` variables that keep them honest
-//! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
+//! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files; `head.rs` where HEAD stands, by a reader of our own
 //!
 //! Imports: values. Imported by the rooms above it.
 
@@ -14,6 +14,7 @@ pub mod change;
 pub mod checkout;
 pub mod environment;
 pub mod git_names;
+pub mod head;
 pub mod lfs;
 pub mod near_tags;
 pub mod patch;

@@ -278,6 +278,7 @@ impl OpenBundle {
             self.claimed = Claimed {
                 status: Some(result.claimed.clone()),
                 summary: Some(result.summary.clone()),
+                commit: result.commit.clone(),
             };
         }
         self.folded = next;

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use cto_core::run::event::Dismissal;
 
@@ -21,6 +22,16 @@ pub trait Attendant {
 
     /// Several times a second, also while the process says nothing.
     fn look(&mut self, _desk: &mut Desk) {}
+
+    /// How soon it wants to look again.
+    fn pace(&self) -> Duration {
+        Duration::MAX
+    }
+
+    /// Is what the process prints a sign of life? Whoever says no tells the desk of others.
+    fn heeds_output(&self) -> bool {
+        true
+    }
 }
 
 /// One who only listens.
@@ -37,6 +48,10 @@ pub struct Desk {
     input: Option<OwnedFd>,
     waiting: VecDeque<u8>,
     dismissed: Option<Dismissal>,
+    /// A sign of life was seen since the watcher last asked.
+    lives: bool,
+    /// None was for as long as the process may show none.
+    is_silent: bool,
 }
 
 impl Desk {
@@ -48,7 +63,27 @@ impl Desk {
             input,
             waiting: VecDeque::new(),
             dismissed: None,
+            lives: false,
+            is_silent: false,
         })
+    }
+
+    /// It does something, whatever it prints.
+    pub fn shows_life(&mut self) {
+        self.lives = true;
+    }
+
+    /// Has it been silent for as long as it may? After this look it is ended, unless a sign of life was seen.
+    pub fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    pub(super) fn tell_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+    }
+
+    pub(super) fn take_life(&mut self) -> bool {
+        std::mem::take(&mut self.lives)
     }
 
     /// Tells the process something. A process that lets too much wait may go.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::run::event::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 
-use super::{DRAIN, FAREWELL, GRACE};
+use super::{DRAIN, FAREWELL, GRACE, STAYING};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -55,7 +55,7 @@ enum Cause {
 pub struct Watch {
     limits: Limits,
     started: Instant,
-    last_output: Instant,
+    last_life: Instant,
     /// It was told that it may go.
     dismissed: Option<(Dismissal, Instant)>,
     ending: Option<(Cause, Instant)>,
@@ -69,7 +69,7 @@ impl Watch {
         Self {
             limits,
             started: now,
-            last_output: now,
+            last_life: now,
             dismissed: None,
             ending: None,
             killed: false,
@@ -78,8 +78,13 @@ impl Watch {
         }
     }
 
-    pub fn saw_output(&mut self, now: Instant) {
-        self.last_output = now;
+    pub fn saw_life(&mut self, now: Instant) {
+        self.last_life = now;
+    }
+
+    /// Has it shown no sign of life for as long as it may?
+    pub fn is_silent(&self, now: Instant) -> bool {
+        now - self.last_life >= self.limits.idle
     }
 
     /// It may go. One that is at its end already, by itself or by us, was not told in time.
@@ -118,13 +123,18 @@ impl Watch {
         }
         if let Some(cause) = self.cause(now, input) {
             self.ending = Some((cause, now));
-            return Decision::Terminate;
+            // There is nothing left that it could bring to an end.
+            self.killed = cause == Cause::Dismissed(Dismissal::Lingered);
+            return match self.killed {
+                true => Decision::Kill,
+                false => Decision::Terminate,
+            };
         }
-        if let Some((_, since)) = self.dismissed {
-            return Decision::Wait(FAREWELL.saturating_sub(now - since));
+        if let Some((because, since)) = self.dismissed {
+            return Decision::Wait(farewell(because).saturating_sub(now - since));
         }
         let wall = self.limits.wall.saturating_sub(now - self.started);
-        let idle = self.limits.idle.saturating_sub(now - self.last_output);
+        let idle = self.limits.idle.saturating_sub(now - self.last_life);
         Decision::Wait(wall.min(idle))
     }
 
@@ -137,17 +147,19 @@ impl Watch {
         }
         // No other limit is met in so short a time.
         if let Some((because, since)) = self.dismissed {
-            return (now - since >= FAREWELL).then_some(Cause::Dismissed(because));
+            return (now - since >= farewell(because)).then_some(Cause::Dismissed(because));
         }
         if now - self.started >= self.limits.wall {
             return Some(Cause::Time(TimeLimit::Wall));
         }
-        (now - self.last_output >= self.limits.idle).then_some(Cause::Time(TimeLimit::Idle))
+        self.is_silent(now).then_some(Cause::Time(TimeLimit::Idle))
     }
 
     /// What the end means. A process we had to end was ended by us, whatever code it left.
     pub fn verdict(&self, status: Option<(Option<i32>, Option<i32>)>) -> ProcessEnd {
         let dismissed = self.dismissed.map(|(because, _)| because);
+        // Who left by itself did not stay: then how it left counts.
+        let dismissed = dismissed.filter(|because| *because != Dismissal::Lingered);
         match (self.ending, status) {
             (Some((Cause::Dismissed(because), _)), _) => ProcessEnd::Dismissed { because },
             (Some((Cause::Time(limit), _)), _) => ProcessEnd::TimedOut { limit },
@@ -163,6 +175,14 @@ impl Watch {
             (None, Some((None, Some(signal)))) => ProcessEnd::Signalled { signal },
             (None, Some((None, None)) | None) => ProcessEnd::Lost,
         }
+    }
+}
+
+/// How long it has to end itself. One that stays when its work is done was heard out already.
+fn farewell(because: Dismissal) -> Duration {
+    match because {
+        Dismissal::Answered | Dismissal::Unread => FAREWELL,
+        Dismissal::Lingered => STAYING,
     }
 }
 
@@ -191,7 +211,7 @@ mod tests {
     fn idle_then_grace_then_kill_then_drain() {
         let (mut w, t0) = watch();
         assert_eq!(w.decide(t0 + S, Input::Tick), Decision::Wait(2 * S));
-        w.saw_output(t0 + 2 * S);
+        w.saw_life(t0 + 2 * S);
         assert_eq!(w.decide(t0 + 4 * S, Input::Tick), Decision::Wait(S));
         assert_eq!(w.decide(t0 + 5 * S, Input::Tick), Decision::Terminate);
         assert!(matches!(
@@ -220,13 +240,13 @@ mod tests {
     fn the_wall_holds_however_chatty_it_is() {
         let (mut w, t0) = watch();
         for n in 1..10 {
-            w.saw_output(t0 + n * S);
+            w.saw_life(t0 + n * S);
             assert!(matches!(
                 w.decide(t0 + n * S, Input::Tick),
                 Decision::Wait(_)
             ));
         }
-        w.saw_output(t0 + 10 * S);
+        w.saw_life(t0 + 10 * S);
         assert_eq!(w.decide(t0 + 10 * S, Input::Tick), Decision::Terminate);
         assert_eq!(
             w.verdict(None),
@@ -303,6 +323,33 @@ mod tests {
             assert_eq!(w.decide(t0, input), Decision::Terminate);
             assert_eq!(w.verdict(Some((Some(0), None))), want);
         }
+    }
+
+    #[test]
+    fn who_stays_when_its_work_is_done_is_ended_at_once_and_who_leaves_is_seen_to_leave() {
+        let because = Dismissal::Lingered;
+        let (mut w, t0) = watch();
+        w.dismiss(t0, Some(because));
+        assert_eq!(w.decide(t0, Input::Tick), Decision::Wait(STAYING));
+        assert_eq!(w.decide(t0 + STAYING, Input::Tick), Decision::Kill);
+        assert!(matches!(w.decide(t0 + S, Input::Tick), Decision::Wait(_)));
+        let killed = Some((None, Some(9)));
+        assert_eq!(w.verdict(killed), ProcessEnd::Dismissed { because });
+        for (left, want) in [
+            ((Some(0), None), ProcessEnd::Exited { code: 0 }),
+            ((Some(1), None), ProcessEnd::Exited { code: 1 }),
+            ((None, Some(11)), ProcessEnd::Signalled { signal: 11 }),
+        ] {
+            let (mut w, t0) = watch();
+            w.dismiss(t0, Some(because));
+            w.decide(t0 + STAYING / 2, Input::Exited);
+            assert_eq!(w.verdict(Some(left)), want);
+        }
+        // In silence too, when the idle limit is reached: that is not a timeout then.
+        let (mut w, t0) = watch();
+        assert!(!w.is_silent(t0 + 2 * S) && w.is_silent(t0 + 3 * S));
+        w.dismiss(t0 + 3 * S, Some(because));
+        assert_eq!(w.decide(t0 + 3 * S, Input::Tick), Decision::Wait(STAYING));
     }
 
     #[test]

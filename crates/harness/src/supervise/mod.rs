@@ -98,6 +98,8 @@ pub enum SuperviseError {
 
 /// How long a process that may go has to end itself.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// How long one has that stays when its work is done.
+const STAYING: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_millis(500);
 /// How long output may still trickle in after the process itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Stream;
-use super::limits::Watch;
 
 /// Of each pipe, and read at once.
 const BUFFER: usize = 256 * 1024;
@@ -100,13 +99,8 @@ impl Pipes {
             .collect())
     }
 
-    /// Reads what is there; a pipe at its end is closed.
-    pub fn drain(
-        &mut self,
-        stream: Stream,
-        hear: &mut dyn FnMut(&[u8]),
-        watch: &mut Watch,
-    ) -> io::Result<()> {
+    /// Reads what is there, and says whether anything was; a pipe at its end is closed.
+    pub fn drain(&mut self, stream: Stream, hear: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let pipe = match stream {
             Stream::Stdout => &self.stdout,
             Stream::Stderr => &self.stderr,
@@ -121,8 +115,8 @@ impl Pipes {
                 Stream::Stderr => self.stderr = None,
             },
             Some(Ok(n)) => {
-                watch.saw_output(Instant::now());
                 hear(&self.buffer[..n]);
+                return Ok(true);
             }
             Some(Err(error))
                 if matches!(
@@ -131,6 +125,6 @@ impl Pipes {
                 ) => {}
             Some(Err(error)) => return Err(error),
         }
-        Ok(())
+        Ok(false)
     }
 }

@@ -136,6 +136,16 @@ fn pressing(is_cancelled: bool, too_much: bool) -> Input {
     }
 }
 
+/// Lets the listener look, and takes up what it says of life and dismissal.
+fn look(now: Instant, watch: &mut Watch, desk: &mut Desk, attendant: &mut dyn Attendant) {
+    desk.tell_silent(watch.is_silent(now));
+    attendant.look(desk);
+    if desk.take_life() {
+        watch.saw_life(now);
+    }
+    watch.dismiss(now, desk.dismissed());
+}
+
 /// Watches a process to its end; also tells the most memory that was seen.
 pub fn watch(
     running: &mut Running,
@@ -172,15 +182,14 @@ pub fn watch(
     let mut status: Option<ExitStatus> = None;
     loop {
         let now = Instant::now();
-        attendant.look(&mut desk);
-        watch.dismiss(now, desk.dismissed());
+        look(now, &mut watch, &mut desk, attendant);
         let too_much = status.is_none()
             && sampler
                 .look(now)
                 .is_some_and(|memory| memory > limits.memory_kib);
         let input = pressing(cancel.requested(), too_much);
         let wait = match watch.decide(now, input) {
-            Decision::Wait(wait) => sampler.bound(wait),
+            Decision::Wait(wait) => sampler.bound(wait).min(attendant.pace()),
             Decision::Terminate => {
                 reach.terminate();
                 Duration::ZERO
@@ -205,7 +214,9 @@ pub fn watch(
             match (ready, &mut words) {
                 (Ready::Output(stream), _) => {
                     let mut hear = |bytes: &[u8]| attendant.hear(stream, bytes, &mut desk);
-                    pipes.drain(stream, &mut hear, &mut watch)?;
+                    if pipes.drain(stream, &mut hear)? && attendant.heeds_output() {
+                        watch.saw_life(Instant::now());
+                    }
                 }
                 (Ready::Room, _) => desk.pass_on(),
                 (Ready::Word | Ready::Stop, Some(words)) => words.hear(ready)?,

@@ -26,7 +26,7 @@ use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, FirstLook, Laid, Live};
 use crate::workspace::git::{Commit, Edit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
 use crate::workspace::measure::Measured;
-use crate::workspace::on_disk::{self, Apart, Walked};
+use crate::workspace::on_disk::{self, Apart, Bounds, Walked};
 use crate::workspace::overlay::Overlay;
 use crate::workspace::private_copy::PrivateCopy;
 use crate::workspace::stamping;
@@ -257,7 +257,12 @@ impl Workspace {
 
     /// What is in the engine's copy, without what was put there and is no part of the tree.
     pub(super) fn walk(&self) -> io::Result<Walked> {
-        self.copy.walk(self.environments.places())
+        self.walk_within(Bounds::default())
+    }
+
+    /// The same for no more than this.
+    pub(super) fn walk_within(&self, bounds: Bounds) -> io::Result<Walked> {
+        self.copy.walk(self.environments.places(), bounds)
     }
 
     pub fn repo(&self) -> &HarnessRepo {
@@ -417,7 +422,9 @@ impl Workspace {
                 "the patch does not apply to a pristine copy: {error}"
             )));
         }
-        let walked = copy.walk(&Apart::new()).map_err(WorkspaceError::Io)?;
+        let walked = copy
+            .walk(&Apart::new(), Bounds::default())
+            .map_err(WorkspaceError::Io)?;
         if walked.tree != measured.tree {
             let why = "the patched pristine copy is not the tree that was measured";
             return Ok(Err(why.into()));

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::paths::TreePath;
@@ -30,11 +31,40 @@ pub struct Walked {
     /// hours.
     pub too_large: Vec<TreePath>,
     bytes: u64,
+    bounds: Bounds,
+}
+
+/// What a walk may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// When it gives up.
+    pub until: Option<Instant>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            bytes: MAX_BYTES,
+            until: None,
+        }
+    }
+}
+
+impl Bounds {
+    /// An error once it is too late to go on.
+    pub fn in_time(&self) -> io::Result<()> {
+        match self.until.is_some_and(|until| Instant::now() >= until) {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Walked {
     /// A tree that is known already, for a walk over what differs from it.
-    pub fn starting_with(tree: Tree) -> Self {
+    pub fn starting_with(tree: Tree, bounds: Bounds) -> Self {
         let of_files = tree
             .values()
             .filter(|entry| entry.kind != FileKind::Symlink);
@@ -42,6 +72,7 @@ impl Walked {
         Self {
             tree,
             bytes,
+            bounds,
             ..Self::default()
         }
     }
@@ -251,15 +282,15 @@ pub fn cannot_be_looked_into(error: &io::Error) -> bool {
 
 /// Measures a tree. The top-level `.git` is left out: it is the engine's, and hostile.
 pub fn walk(dir: &Path) -> io::Result<Walked> {
-    walk_but(dir, &Apart::new())
+    walk_but(dir, &Apart::new(), Bounds::default())
 }
 
 /// What was put into a copy and is no part of its tree, and whether each is a directory or a file.
 pub type Apart = BTreeMap<TreePath, bool>;
 
-/// The same without these.
-pub fn walk_but(dir: &Path, apart: &Apart) -> io::Result<Walked> {
-    let mut found = Walked::default();
+/// The same without these, and for no more than this.
+pub fn walk_but(dir: &Path, apart: &Apart, bounds: Bounds) -> io::Result<Walked> {
+    let mut found = Walked::starting_with(Tree::new(), bounds);
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
         if !may_enter(&dir.join(&below)) {
@@ -268,6 +299,7 @@ pub fn walk_but(dir: &Path, apart: &Apart) -> io::Result<Walked> {
         }
         for entry in fs::read_dir(dir.join(&below))? {
             let entry = entry?;
+            bounds.in_time()?;
             let relative = below.join(entry.file_name());
             if git::is_dot_git(&entry.file_name()) {
                 if !below.as_os_str().is_empty() || entry.file_name() != ".git" {
@@ -338,7 +370,7 @@ pub fn measure(
         return Ok(());
     }
     found.bytes = found.bytes.saturating_add(meta.len());
-    if found.bytes > MAX_BYTES {
+    if found.bytes > found.bounds.bytes {
         found.bytes -= meta.len();
         found.too_large.push(name);
         return Ok(());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::change::ChangeKind;
+use cto_core::workspace::head::{self, Found, Head, HeadProblem};
 use cto_core::workspace::tree::{Entry, FileKind, Tree, tree_changes};
 use cto_jail::Mount;
 
@@ -15,8 +16,9 @@ use crate::host::files;
 use crate::host::places::Places;
 use crate::workspace::checks_git;
 use crate::workspace::git::NOT_FOR_CHECKS;
-use crate::workspace::on_disk::{self, Apart, Walked};
+use crate::workspace::on_disk::{self, Apart, Bounds, Walked};
 use crate::workspace::overlay::Overlay;
+use crate::workspace::overlay::one_file::{self, Seen};
 
 pub enum PrivateCopy {
     /// Every file lies in this directory.
@@ -49,11 +51,30 @@ impl PrivateCopy {
     }
 
     /// What is there, measured; these apart, which are no part of its tree.
-    pub fn walk(&self, apart: &Apart) -> io::Result<Walked> {
+    pub fn walk(&self, apart: &Apart, bounds: Bounds) -> io::Result<Walked> {
         match self {
-            Self::Plain(dir) => on_disk::walk_but(dir, apart),
-            Self::Over(overlay) => overlay.walk(apart),
+            Self::Plain(dir) => on_disk::walk_but(dir, apart, bounds),
+            Self::Over(overlay) => overlay.walk(apart, bounds),
         }
+    }
+
+    /// Where HEAD of the copy's own git directory stands, for a process in it.
+    pub fn head(&self) -> Head {
+        let (upper, lower) = match self {
+            Self::Plain(dir) => (dir.clone(), None),
+            Self::Over(overlay) => (overlay.upper(), Some(overlay.lower())),
+        };
+        head::resolve(&mut |name, most| {
+            let path = format!(".git/{name}");
+            match one_file::read(&upper, lower.as_deref(), &path, most) {
+                Ok(Seen::Bytes(bytes)) => Ok(Found::Bytes(bytes)),
+                Ok(Seen::Absent) => Ok(Found::Absent),
+                Ok(Seen::Directory) => Ok(Found::Directory),
+                Ok(Seen::NoFile) => Err(HeadProblem::NotAFile),
+                Ok(Seen::TooLarge) => Err(HeadProblem::TooLarge),
+                Err(_) => Err(HeadProblem::Unreadable),
+            }
+        })
     }
 
     /// Which of these names in the copy's `.git` are there. A checkout has none of what is asked
@@ -131,7 +152,7 @@ impl PrivateCopy {
 
 /// The same of an overlay. A change of mode alone is none.
 fn no_longer_above(overlay: &Overlay, tree: &Tree) -> Vec<TreePath> {
-    let Ok(walked) = overlay.walk(&Apart::new()) else {
+    let Ok(walked) = overlay.walk(&Apart::new(), Bounds::default()) else {
         return tree.keys().cloned().collect();
     };
     let counts = |kind| !matches!(kind, ChangeKind::Added | ChangeKind::ModeChanged);

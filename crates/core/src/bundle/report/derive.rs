@@ -218,6 +218,10 @@ fn result_tree(facts: &Facts) -> Option<ResultTree> {
 fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
     Observed {
         engine_end: facts.engine_ended.as_ref().map(|ended| ended.end),
+        engine_head: facts
+            .engine_ended
+            .as_ref()
+            .and_then(|ended| ended.head.clone()),
         changes: facts
             .diff
             .as_ref()

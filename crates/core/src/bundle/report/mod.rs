@@ -35,6 +35,7 @@ use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+use crate::workspace::head::HeadSeen;
 
 use timings::Timings;
 
@@ -282,12 +283,19 @@ impl Report {
 pub struct Claimed {
     pub status: Option<String>,
     pub summary: Option<String>,
+    /// The commit it names as its work; `engine_head` beside it is what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// What the harness saw.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
     pub engine_end: Option<ProcessEnd>,
+    /// Where HEAD of the engine's copy stood; absent where none ran, and in bundles of before. The result commit is
+    /// another: it is made by the harness, of the tree that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_head: Option<Box<HeadSeen>>,
     pub changes: Vec<Change>,
     pub verification_passed: Option<bool>,
     pub changed_test_files: Vec<TreePath>,

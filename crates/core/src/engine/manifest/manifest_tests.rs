@@ -243,3 +243,43 @@ fn a_conversation_is_for_who_is_talked_to() {
         assert!(error.what.contains(what), "{to}: {error}");
     }
 }
+
+#[test]
+fn an_engine_is_watched_by_signs_it_can_give() {
+    let text = include_str!("../../../../../engines/case.toml");
+    let own = Manifest::parse("f", text).unwrap().invocation.unwrap();
+    assert!(own.supervision.ended_when_committed);
+    assert!(own.supervision.heeds(SignOfLife::EventLog) && own.supervision.heeds(SignOfLife::Wire));
+    assert!(
+        !own.supervision.heeds(SignOfLife::Output),
+        "it prints whether it works or not"
+    );
+    let signs = "signs_of_life = [\"event_log\", \"wire\"]";
+    let without_log = text.replace("[invocation.event_log]", "[invocation.no_log]");
+    assert!(Manifest::parse("f", &without_log).is_err());
+    for (to, what) in [
+        ("signs_of_life = []", "no sign of life"),
+        ("signs_of_life = [\"heartbeat\"]", "heartbeat"),
+    ] {
+        let error = Manifest::parse("f", &text.replace(signs, to)).unwrap_err();
+        assert!(error.what.contains(what), "{to}: {error}");
+    }
+    let plain = include_str!("../../../../../engines/codex.toml");
+    let own = Manifest::parse("f", plain).unwrap().invocation.unwrap();
+    assert_eq!(own.supervision, Supervision::default());
+    for (what, more) in [
+        ("event_log means nothing", "signs_of_life = [\"event_log\"]"),
+        ("unknown field", "beats = true"),
+    ] {
+        let text = format!("{plain}\n[invocation.supervision]\n{more}\n");
+        let error = Manifest::parse("f", &text).unwrap_err();
+        assert!(error.what.contains(what), "{more}: {error}");
+    }
+    let talked = include_str!("../../../../../engines/acp-codex.toml");
+    let text = format!("{talked}\n[invocation.supervision]\nended_when_committed = true\n");
+    let error = Manifest::parse("f", &text).unwrap_err();
+    assert!(
+        error.what.contains("let go when it has answered"),
+        "{error}"
+    );
+}

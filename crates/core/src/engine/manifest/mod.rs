@@ -4,7 +4,8 @@
 //! - this file: what a manifest says; `own_folder.rs` where an engine is started and what it writes in its workspace; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
-//! - `limits.rs` limits of its own; `questions.rs` what it is asked about itself; `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//! - `limits.rs` limits of its own; `supervision.rs` how it is watched; `questions.rs` what it is asked about itself; `interpreter.rs`
+//!   the smallest version of what runs the engine's file; `tools.rs` the engine's
 //!   tools, as a scripted model calls them
 
 pub mod fill;
@@ -14,6 +15,7 @@ pub mod own;
 mod own_folder;
 pub mod places;
 pub mod questions;
+mod supervision;
 pub mod tools;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::engine::manifest::limits::OwnLimits;
 pub use own_folder::{EMPTY_DIRECTORY, EventLog, WorkingDirectory};
+pub use supervision::{SignOfLife, Supervision};
 
 use crate::engine::manifest::places::Step;
 use crate::engine::manifest::questions::Question;
@@ -110,6 +113,9 @@ pub struct Invocation {
     /// A log it writes in its workspace while it works; its dialect reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<EventLog>,
+    /// How it is watched while it works.
+    #[serde(default, skip_serializing_if = "Supervision::is_default")]
+    pub supervision: Supervision,
     /// How it is told what the operator wants said beside the task; absent where it cannot be.
     pub instructions: Option<Told>,
     /// Limits it runs under where nobody said otherwise.

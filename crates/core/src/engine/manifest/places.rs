@@ -101,6 +101,7 @@ pub fn check(own: &Invocation) -> Option<Problem> {
         .or_else(|| files(own))
         .or_else(|| workspace_files(own))
         .or_else(|| event_log(own))
+        .or_else(|| supervision(own))
         .or_else(|| names(own))
         .or_else(|| instructions(own))
         .or_else(|| interpreter(own))
@@ -286,6 +287,11 @@ fn event_log(own: &Invocation) -> Option<Problem> {
             "an artifact is called NAME.jsonl, in small letters",
         )
     })
+}
+
+fn supervision(own: &Invocation) -> Option<Problem> {
+    let (key, what) = own.supervision.problem(own)?;
+    Some(problem([Step::from("supervision"), Step::from(key)], what))
 }
 
 /// Why a path is no place for a file of an engine's, beside others it has.

@@ -33,6 +33,7 @@ use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+use crate::workspace::head::HeadSeen;
 
 pub use flat::FlatFacts;
 pub use permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
@@ -252,6 +253,9 @@ pub struct EngineEnded {
     /// The log it wrote in its workspace; absent for an engine that writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<Box<OutputRecord>>,
+    /// Where HEAD of its copy stood before it started and after it had ended; absent in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Box<HeadSeen>>,
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,

@@ -36,13 +36,15 @@ pub enum Dismissal {
     Answered,
     /// It read too little of what it was told to go on with.
     Unread,
+    /// Its work was committed and in scope, and it had said how that ended or said nothing any more; it stayed.
+    Lingered,
 }
 
 impl Dismissal {
     /// Had it done what it was started for, as far as its end goes?
     pub fn is_in_order(self) -> bool {
         match self {
-            Self::Answered => true,
+            Self::Answered | Self::Lingered => true,
             Self::Unread => false,
         }
     }
@@ -51,6 +53,7 @@ impl Dismissal {
         match self {
             Self::Answered => "dismissed after its answer",
             Self::Unread => "dismissed: it left too much of what it was told unread",
+            Self::Lingered => "dismissed: its work was committed, and it stayed",
         }
     }
 }
@@ -119,11 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn a_dismissed_process_did_not_exit_and_its_end_is_in_order_only_after_an_answer() {
+    fn a_dismissed_process_did_not_exit_and_its_end_is_in_order_only_after_its_work() {
         let end = |because| ProcessEnd::Dismissed { because };
         let (answered, unread) = (end(Dismissal::Answered), end(Dismissal::Unread));
-        assert!(answered.is_in_order() && !unread.is_in_order());
-        for end in [answered, unread] {
+        let lingered = end(Dismissal::Lingered);
+        assert!(answered.is_in_order() && lingered.is_in_order() && !unread.is_in_order());
+        for end in [answered, unread, lingered] {
             assert!(!end.succeeded() && end.exit_code().is_none(), "{end:?}");
         }
         assert_eq!(

@@ -2,9 +2,12 @@
 //! same files, writes the same log, talks to its model through the same door and decides as Case would; what its
 //! model says is a scenario's matter. Its exit code says nothing, as that of the real one.
 //!
-//! - this file: words, files, pipeline; `agent.rs` one agent and its tools; `wire.rs` its requests
+//! - this file: words, files, pipeline; `agent.rs` one agent and its tools; `wire.rs` its requests; `bad_habits.rs` what it
+//!   does that no model asked a real one for; `earlier.rs` what it makes of a log that was there before
 
 mod agent;
+mod bad_habits;
+mod earlier;
 mod wire;
 
 use std::env;
@@ -12,8 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -23,7 +25,6 @@ use wire::Model;
 /// What it asks for where its configuration names nothing.
 const BUILT_IN: (&str, &str) = ("anthropic", "claude-sonnet-4-6");
 const REVISIONS: u64 = 2;
-const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Plays to the end.
 pub fn play(words: &[String]) -> u8 {
@@ -42,12 +43,7 @@ pub fn play(words: &[String]) -> u8 {
         complain("ca run --task <file> is all that is known here");
         return 1;
     };
-    thread::spawn(|| {
-        loop {
-            thread::sleep(HEARTBEAT);
-            say("still working");
-        }
-    });
+    bad_habits::begin_heartbeats();
     match Pipeline::open(Path::new(task)).and_then(|pipeline| pipeline.run()) {
         Ok(()) => 0,
         Err(error) => {
@@ -113,6 +109,8 @@ struct Pipeline {
     model: Model,
     log: Log,
     log_path: PathBuf,
+    /// Phases that an earlier log of this task says are done.
+    earlier: Vec<String>,
 }
 
 /// How an agent's phase ended.
@@ -142,7 +140,7 @@ impl Pipeline {
             _ => (BUILT_IN.0.to_owned(), BUILT_IN.1.to_owned()),
         };
         let events = workspace.join(".case").join(&id).join("events");
-        let stale = fs::read_dir(&events).is_ok_and(|mut dir| dir.next().is_some());
+        let earlier = earlier::completed_phases(&events);
         fs::create_dir_all(&events)?;
         let run = format!("{:x}-{}", std::process::id(), nanos());
         let log_path = events.join(format!("run-{run}.jsonl"));
@@ -150,7 +148,7 @@ impl Pipeline {
             .append(true)
             .create(true)
             .open(&log_path)?;
-        if stale {
+        if !earlier.is_empty() {
             report(&json!({"level": "warn", "msg": "resuming an interrupted run"}));
         }
         Ok(Self {
@@ -165,6 +163,7 @@ impl Pipeline {
                 run,
             },
             log_path,
+            earlier,
         })
     }
 
@@ -198,6 +197,7 @@ impl Pipeline {
                 json!({"event": "phase_end", "phase": phase, "agent": phase, "outcome": "skipped", "durationMs": 0}),
             )?;
         }
+        bad_habits::before_the_end();
         let outcome = if failed.is_some() {
             "failed"
         } else {
@@ -212,6 +212,7 @@ impl Pipeline {
         report(
             &json!({"level": "info", "msg": "pipeline finished", "log": self.log_path.display().to_string()}),
         );
+        bad_habits::after_the_end();
         Ok(())
     }
 
@@ -274,6 +275,14 @@ impl Pipeline {
     }
 
     fn phase(&self, agent: &'static str, note: &str) -> io::Result<Done> {
+        // The trap of a log that was left behind: what it says is done is not done again.
+        if self.earlier.iter().any(|phase| phase == agent) {
+            let result = json!({"status": "completed", "summary": "done before"});
+            return Ok(Done {
+                completed: true,
+                result,
+            });
+        }
         let begun = Instant::now();
         say(&format!("{agent} begins"));
         self.log
@@ -296,6 +305,7 @@ impl Pipeline {
                 json!({"status": "failed", "error": why})
             }
         };
+        bad_habits::take_up(&result);
         let completed = result["status"] == "completed";
         let outcome = if completed { "completed" } else { "failed" };
         self.log.write(json!({

@@ -81,8 +81,12 @@ impl Follower {
     }
 
     /// Once nothing writes there any more: all that is left of them.
-    pub fn finish(&mut self, hear: &mut dyn FnMut(&[u8])) {
-        while self.look(hear) {}
+    pub fn finish(&mut self, hear: &mut dyn FnMut(&[u8])) -> bool {
+        let mut moved = false;
+        while self.look(hear) {
+            moved = true;
+        }
+        moved
     }
 
     /// What there is to tell, each once.

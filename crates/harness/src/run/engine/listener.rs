@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use cto_core::bundle::BACKEND_DIR;
 use cto_core::engine::dialect::{DialectParser, LONGEST_LINE, ParsedLine, Reply, Source, WireSeen};
+use cto_core::engine::manifest::{SignOfLife, Supervision};
 use cto_core::gate::how_it_ended;
-use cto_core::run::event::{EngineText, Event};
+use cto_core::run::event::{Dismissal, EngineText, Event};
 use cto_core::values::event_type::EventType;
 use cto_core::wire::calls;
-use cto_gateway::Gateway;
+use cto_gateway::{Gateway, Meter};
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::run::engine::event_log::Follower;
+use crate::run::engine::lingering::Lingering;
 use crate::run::engine::outfit::Outfit;
 use crate::screen::progress::Progress;
 use crate::supervise::{Attendant, Capture, Captured, Desk, Stream};
@@ -88,6 +90,8 @@ pub struct Listener<'b> {
     unknown: u64,
     recorded: u64,
     dropped: u64,
+    /// Its last word has come.
+    has_ended: bool,
     error: Option<EvidenceError>,
 }
 
@@ -115,6 +119,7 @@ impl<'b> Listener<'b> {
             unknown: 0,
             recorded: 0,
             dropped: 0,
+            has_ended: false,
             error: None,
         }
     }
@@ -187,6 +192,7 @@ impl<'b> Listener<'b> {
     fn take(&mut self, event: Event) {
         self.shown.event(self.bundle.elapsed(), &event);
         // The terminal event is kept however much was said before it; a flood of them is a flood.
+        self.has_ended |= event.kind() == self.terminal;
         let room = if event.kind() == self.terminal {
             MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS
         } else {
@@ -197,6 +203,11 @@ impl<'b> Listener<'b> {
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// Has it itself said how its work ended?
+    fn has_ended(&self) -> bool {
+        self.has_ended || self.parser.has_ended()
     }
 
     fn record(&mut self, event: Event) {
@@ -274,18 +285,20 @@ impl<'b> EventLogHeard<'b> {
         Ok(Some(Self { follower, capture }))
     }
 
-    fn look(&mut self, listener: &mut Listener<'_>, desk: &mut Desk, to_its_end: bool) {
+    /// Says whether anything was added.
+    fn look(&mut self, listener: &mut Listener<'_>, desk: &mut Desk, to_its_end: bool) -> bool {
         let capture = &mut self.capture;
         let mut hear = |bytes: &[u8]| {
             capture.push(bytes, &mut |clean| listener.hear(Source::Log, clean, desk));
         };
-        match to_its_end {
+        let moved = match to_its_end {
             true => self.follower.finish(&mut hear),
-            false => drop(self.follower.look(&mut hear)),
-        }
+            false => self.follower.look(&mut hear),
+        };
         for odd in self.follower.oddities() {
             listener.warn(odd.sentence());
         }
+        moved
     }
 
     /// Nothing writes there any more.
@@ -296,12 +309,44 @@ impl<'b> EventLogHeard<'b> {
     }
 }
 
+/// What shows that an engine does something, beside what it prints.
+pub struct Life {
+    output: bool,
+    log: bool,
+    wire: Option<(Meter, u64)>,
+}
+
+impl Life {
+    pub fn of(wanted: &Supervision, wire: Option<Meter>) -> Self {
+        Self {
+            output: wanted.heeds(SignOfLife::Output),
+            log: wanted.heeds(SignOfLife::EventLog),
+            wire: wire
+                .filter(|_| wanted.heeds(SignOfLife::Wire))
+                .map(|meter| (meter, 0)),
+        }
+    }
+
+    fn wire_moved(&mut self) -> bool {
+        let Some((meter, before)) = &mut self.wire else {
+            return false;
+        };
+        let now = meter.pulse();
+        std::mem::replace(before, now) != now
+    }
+}
+
+/// How often an engine that may stay is looked at.
+const PACE: Duration = Duration::from_millis(25);
+
 /// Listens to the one engine of a run: what it writes goes to its logs, cleaned, and to the listener.
 pub struct Attending<'a, 'b> {
     pub listener: &'a mut Listener<'b>,
     pub stdout: &'a mut Capture<'b>,
     pub stderr: &'a mut Capture<'b>,
     pub log: Option<&'a mut EventLogHeard<'b>>,
+    pub life: Life,
+    pub lingering: Option<Lingering<'a>>,
 }
 
 impl Attendant for Attending<'_, '_> {
@@ -311,9 +356,34 @@ impl Attendant for Attending<'_, '_> {
     }
 
     fn look(&mut self, desk: &mut Desk) {
-        if let Some(log) = &mut self.log {
-            log.look(self.listener, desk, false);
+        let log = self.log.as_mut();
+        let logged = log.is_some_and(|log| log.look(self.listener, desk, false));
+        let wired = self.life.wire_moved();
+        if (logged && self.life.log) || wired {
+            desk.shows_life();
         }
+        let Some(lingering) = self
+            .lingering
+            .as_mut()
+            .filter(|_| desk.dismissed().is_none())
+        else {
+            return;
+        };
+        let is_silent = desk.is_silent() && !logged && !wired;
+        if lingering.is_over(self.listener.has_ended(), is_silent) {
+            desk.dismiss(Dismissal::Lingered);
+        }
+    }
+
+    fn pace(&self) -> Duration {
+        match self.lingering {
+            Some(_) => PACE,
+            None => Duration::MAX,
+        }
+    }
+
+    fn heeds_output(&self) -> bool {
+        self.life.output
     }
 
     fn hear(&mut self, stream: Stream, bytes: &[u8], desk: &mut Desk) {

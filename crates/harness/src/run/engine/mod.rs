@@ -2,9 +2,10 @@
 //!
 //! - this file: started, followed, ended; `outfit.rs` the files, words and door it is started with; `listener.rs` what
 //!   it says, and what it is answered; `event_log.rs` a log it writes in its workspace, `own_folder.rs` what it is
-//!   given there
+//!   given there; `lingering.rs` may it be ended that stays?
 
 mod event_log;
+mod lingering;
 mod listener;
 pub mod outfit;
 mod own_folder;
@@ -15,17 +16,19 @@ use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Brief, DialectParser, Scope, Source};
 use cto_core::run::attempt::{ActionsSeen, Log};
-use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
+use cto_core::run::event::{Dismissal, EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
+use cto_core::workspace::head::HeadSeen;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::run::engine::listener::{Attending, EventLogHeard, Listener, Shown};
+use crate::run::engine::lingering::Lingering;
+use crate::run::engine::listener::{Attending, EventLogHeard, Life, Listener, Shown};
 use crate::run::engine::outfit::Outfit;
 use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
-use crate::supervise::launch::{EngineStart, Launch};
+use crate::supervise::launch::Launch;
 use crate::supervise::{self, Capture, Desk, Running, SuperviseError};
 use crate::task::request::Request;
 use crate::workspace::of_run::Workspace;
@@ -43,22 +46,17 @@ pub fn run(
     let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
     outfit.lay_out(workspace, plan.containment)?;
-    let start = EngineStart {
-        program: &outfit.program(execution)?,
-        args: outfit.args(),
-        env: outfit.env(),
-        door: outfit.needs_a_door(),
-        env_of_door: outfit.env_of_door(),
-        cwd: outfit.cwd(),
-        read_only: outfit.read_only(),
-        talked: plan.invocation.dialect.is_talked_to(),
-    };
+    let program = outfit.program(execution)?;
+    let start = outfit.start(&program);
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = capture(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
     let mut stderr = capture(bundle, bundle::STDERR_LOG, limit, &secrets)?;
     let mut log = EventLogHeard::new(bundle, &outfit, workspace, limit, &secrets)?;
+    // Not the baseline's commit: where paths are masked, the engine is shown another.
+    let before = workspace.head();
+    let lingering = Lingering::watch(workspace, plan, &before);
     let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted {
@@ -69,6 +67,7 @@ pub fn run(
         let meter = gateway.meter();
         progress.engine_wire(Box::new(move || meter.read()));
     }
+    let wire = gateway.as_ref().map(cto_gateway::Gateway::meter);
     let shown = Shown::new(progress, gateway.as_ref());
     let dialect = plan.invocation.dialect;
     let talked = dialect.is_talked_to();
@@ -80,6 +79,8 @@ pub fn run(
         stdout: &mut stdout,
         stderr: &mut stderr,
         log: log.as_mut(),
+        life: Life::of(&plan.invocation.supervision, wire),
+        lingering,
     };
     let ended = running.finish_attended(execution.cancel, &mut attending)?;
     execution.clock.ran(ended.duration_ms);
@@ -113,6 +114,10 @@ pub fn run(
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
         event_log: log.map(|log| Box::new(log.record)),
+        head: Some(Box::new(HeadSeen {
+            before,
+            after: workspace.head(),
+        })),
         model,
         actions: Some(actions),
     }))?;
@@ -122,14 +127,19 @@ pub fn run(
         since,
         Some(cto_core::bundle::report_md::describe_end(ended.end)),
     )?;
-    note_timeout(bundle, ended.end)?;
+    note_end(bundle, ended.end)?;
     Ok(ended.end)
 }
 
-fn note_timeout(bundle: &mut OpenBundle, end: ProcessEnd) -> Result<(), EvidenceError> {
-    let note = b"the engine reached a time limit and was ended\n";
+/// The marker file of an end that was ours.
+fn note_end(bundle: &mut OpenBundle, end: ProcessEnd) -> Result<(), EvidenceError> {
+    let timed_out = b"the engine reached a time limit and was ended\n";
+    let lingered = b"the engine's work was committed and in scope, and it stayed: the harness ended it, then measured and verified as ever\n";
     match end {
-        ProcessEnd::TimedOut { .. } => bundle.write(bundle::TIMEOUT_NOTE, note),
+        ProcessEnd::TimedOut { .. } => bundle.write(bundle::TIMEOUT_NOTE, timed_out),
+        ProcessEnd::Dismissed {
+            because: Dismissal::Lingered,
+        } => bundle.write(bundle::LIFECYCLE_NOTE, lingered),
         _ => Ok(()),
     }
 }

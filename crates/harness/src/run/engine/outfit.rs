@@ -30,6 +30,7 @@ use crate::plan::provider::Provider;
 use crate::run::engine::event_log::Follower;
 use crate::run::engine::own_folder;
 use crate::run::execution::{Execution, Stop, random};
+use crate::supervise::launch::EngineStart;
 use crate::task::request::Request;
 use crate::workspace::of_run::{PLAIN, Workspace};
 
@@ -131,7 +132,7 @@ impl<'a> Outfit<'a> {
     }
 
     /// Where it is started, where that is not its workspace.
-    pub fn cwd(&self) -> Option<PathBuf> {
+    fn cwd(&self) -> Option<PathBuf> {
         match self.invocation.cwd {
             WorkingDirectory::Workspace => None,
             WorkingDirectory::Empty => Some(self.inside.join(EMPTY_DIRECTORY)),
@@ -181,7 +182,21 @@ impl<'a> Outfit<'a> {
         }
     }
 
-    pub fn args(&self) -> Vec<OsString> {
+    /// With what that program is started.
+    pub fn start<'s>(&'s self, program: &'s Path) -> EngineStart<'s> {
+        EngineStart {
+            program,
+            args: self.args(),
+            env: self.env(),
+            door: self.needs_a_door(),
+            env_of_door: self.env_of_door(),
+            cwd: self.cwd(),
+            read_only: &self.read_only,
+            talked: self.invocation.dialect.is_talked_to(),
+        }
+    }
+
+    fn args(&self) -> Vec<OsString> {
         let arg = |arg: &String| match arg.as_str() {
             "{script}" => self.inside.join(SCRIPT_FILE).into_os_string(),
             template => fill::template(template, &self.values).into(),
@@ -189,7 +204,7 @@ impl<'a> Outfit<'a> {
         self.invocation.argv.iter().map(arg).collect()
     }
 
-    pub fn env(&self) -> BTreeMap<OsString, OsString> {
+    fn env(&self) -> BTreeMap<OsString, OsString> {
         self.variables(false)
             .map(|(name, value)| (name.into(), fill::template(value, &self.values).into()))
             .collect()
@@ -197,7 +212,7 @@ impl<'a> Outfit<'a> {
 
     /// Variables that name the door. Its port exists once the jail stands, so they are completed
     /// there; no variable holds a NUL, so that is where it belongs.
-    pub fn env_of_door(&self) -> BTreeMap<OsString, Vec<OsString>> {
+    fn env_of_door(&self) -> BTreeMap<OsString, Vec<OsString>> {
         let Some(provider) = self.provider else {
             return BTreeMap::new();
         };
@@ -220,12 +235,7 @@ impl<'a> Outfit<'a> {
         all.filter(move |(_, value)| value.contains("{door}") == of_door)
     }
 
-    /// Files that the engine finds below its scratch directory and may only read.
-    pub fn read_only(&self) -> &[(PathBuf, PathBuf)] {
-        &self.read_only
-    }
-
-    pub fn needs_a_door(&self) -> bool {
+    fn needs_a_door(&self) -> bool {
         self.provider.is_some()
     }
 

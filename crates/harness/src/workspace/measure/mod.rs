@@ -1,7 +1,8 @@
 //! The workspace of a run, and the truth about it: our own walk, our own git directory. `ignored.rs`: which
-//! new paths ignore rules cover.
+//! new paths ignore rules cover; `meanwhile.rs`: a look while an engine still runs.
 
 mod ignored;
+mod meanwhile;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -1,10 +1,11 @@
 //! One private copy that is an overlay: a cached checkout nobody writes to, and a directory with
 //! everything that differs from it, read here from outside. The merged view exists only in jails.
 //!
-//! - this file: the overlay, read and made; `edit.rs` changes to it; `probe.rs` does this host have
-//!   any?
+//! - this file: the overlay, read and made; `edit.rs` changes to it; `one_file.rs` one file of the merged view;
+//!   `probe.rs` does this host have any?
 
 mod edit;
+pub mod one_file;
 pub mod probe;
 
 use std::fs::{self, Metadata};
@@ -23,7 +24,7 @@ use crate::host::places::Places;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
 use crate::workspace::of_run::{OVERLAY, PLAIN};
-use crate::workspace::on_disk::{self, Apart, Walked};
+use crate::workspace::on_disk::{self, Apart, Bounds, Walked};
 
 /// The kernel's marks. A process inside that sets such a name gets another one: only the kernel and
 /// the harness can.
@@ -103,8 +104,9 @@ impl Overlay {
 
     /// What a walk over the merged view would find, from the changes alone; these apart, which are
     /// no part of its tree.
-    pub fn walk(&self, apart: &Apart) -> io::Result<Walked> {
-        read_but(self.baseline(), &self.lower(), &self.upper(), apart)
+    pub fn walk(&self, apart: &Apart, bounds: Bounds) -> io::Result<Walked> {
+        let halves = (self.lower(), self.upper());
+        read_but(self.baseline(), (&halves.0, &halves.1), apart, bounds)
     }
 
     /// Is there such an entry in the upper directory, one that hides nothing but is something?
@@ -120,8 +122,13 @@ impl Overlay {
 
 /// Walks the upper directory. Everything in it is hostile but its marks, which the kernel makes;
 /// each entry takes the place of what the checkout has there.
-fn read_but(baseline: &Tree, lower: &Path, upper: &Path, apart: &Apart) -> io::Result<Walked> {
-    let mut found = Walked::starting_with(baseline.clone());
+fn read_but(
+    baseline: &Tree,
+    (lower, upper): (&Path, &Path),
+    apart: &Apart,
+    bounds: Bounds,
+) -> io::Result<Walked> {
+    let mut found = Walked::starting_with(baseline.clone(), bounds);
     if !on_disk::may_enter(upper) {
         found.unreadable.push(on_disk::name_of_dir(Path::new("")));
         return Ok(found);
@@ -131,6 +138,7 @@ fn read_but(baseline: &Tree, lower: &Path, upper: &Path, apart: &Apart) -> io::R
     while let Some((below, covered)) = pending.pop() {
         for entry in fs::read_dir(upper.join(&below))? {
             let entry = entry?;
+            bounds.in_time()?;
             let (place, relative) = (entry.path(), below.join(entry.file_name()));
             let name = TreePath::new(relative.as_os_str().as_bytes());
             let meta = match fs::symlink_metadata(&place) {
@@ -173,7 +181,7 @@ fn read_but(baseline: &Tree, lower: &Path, upper: &Path, apart: &Apart) -> io::R
 }
 
 fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
-    read_but(baseline, lower, upper, &Apart::new())
+    read_but(baseline, (lower, upper), &Apart::new(), Bounds::default())
 }
 
 fn is_dir(path: &Path) -> bool {

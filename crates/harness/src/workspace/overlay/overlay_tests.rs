@@ -45,7 +45,7 @@ impl Place {
     /// The names of the tree that is measured.
     fn names(&self) -> Vec<String> {
         self.overlay
-            .walk(&Apart::new())
+            .walk(&Apart::new(), Bounds::default())
             .unwrap()
             .tree
             .keys()
@@ -59,7 +59,7 @@ impl Place {
         files::remove_tree(&plain).unwrap();
         self.overlay.lay_out(&plain).unwrap();
         let (walked, merged) = (
-            self.overlay.walk(&Apart::new()).unwrap(),
+            self.overlay.walk(&Apart::new(), Bounds::default()).unwrap(),
             on_disk::walk(&plain).unwrap(),
         );
         assert_eq!(walked.tree, merged.tree);
@@ -78,7 +78,7 @@ fn nothing_changed_is_the_baseline() {
     )
     .unwrap();
     assert_eq!(
-        files.walk(&Apart::new()).unwrap().tree,
+        files.walk(&Apart::new(), Bounds::default()).unwrap().tree,
         *place.overlay.baseline()
     );
     let plain = place._root.path().join("plain");
@@ -127,7 +127,11 @@ fn a_device_that_hides_nothing_is_seen() {
     fs::create_dir(place.upper("d")).unwrap();
     make_opaque(&place.upper("d")).unwrap();
     make_whiteout(&place.upper("d/x")).unwrap();
-    let found = place.overlay.walk(&Apart::new()).unwrap().unrecordable;
+    let found = place
+        .overlay
+        .walk(&Apart::new(), Bounds::default())
+        .unwrap()
+        .unrecordable;
     assert_eq!(found, ["d/x", "new", "new.git"].map(TreePath::new));
 }
 
@@ -151,12 +155,21 @@ fn marks_of_other_rules_are_refused() {
         };
         // What a process inside gets when it tries: another name, without a meaning.
         set(&format!("user.overlay.overlay.{mark}"), b"y");
-        place.overlay.walk(&Apart::new()).unwrap();
+        place
+            .overlay
+            .walk(&Apart::new(), Bounds::default())
+            .unwrap();
         set(
             &format!("user.overlay.{mark}"),
             b"/a/place/that/is/longer/than/any/mark",
         );
-        assert!(place.overlay.walk(&Apart::new()).is_err(), "{mark} {dir}");
+        assert!(
+            place
+                .overlay
+                .walk(&Apart::new(), Bounds::default())
+                .is_err(),
+            "{mark} {dir}"
+        );
     }
     let place = place();
     fs::create_dir(place.upper("d")).unwrap();
@@ -168,7 +181,10 @@ fn marks_of_other_rules_are_refused() {
     )
     .unwrap();
     assert!(
-        place.overlay.walk(&Apart::new()).is_err(),
+        place
+            .overlay
+            .walk(&Apart::new(), Bounds::default())
+            .is_err(),
         "the other form of whiteouts"
     );
 }
@@ -197,7 +213,10 @@ fn what_cannot_be_entered_hides_what_is_below_it() {
         let place = place();
         fs::create_dir(place.upper("d")).unwrap();
         fs::set_permissions(place.upper("d"), fs::Permissions::from_mode(mode)).unwrap();
-        let walked = place.overlay.walk(&Apart::new()).unwrap();
+        let walked = place
+            .overlay
+            .walk(&Apart::new(), Bounds::default())
+            .unwrap();
         assert_eq!(walked.unreadable, [TreePath::new("d")], "{mode:o}");
         assert_eq!(place.names(), ["a", "gone/only", "link", "run"], "{mode:o}");
     }

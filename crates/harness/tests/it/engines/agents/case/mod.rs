@@ -3,8 +3,10 @@
 //!
 //! - this file: a sound pipeline, and how rows are told; `words.rs` what its agents say, `wire.rs` what its model does
 //! - `around.rs` what lies around it, what it is told, and how it is ended; `reached.rs` validators and the matrix
+//! - `lingers.rs` it stays when its work is done, or says of its commits what is not so
 
 mod around;
+mod lingers;
 mod reached;
 mod wire;
 mod words;
