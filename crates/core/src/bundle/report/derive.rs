@@ -162,7 +162,10 @@ fn flat_is_wrong(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
         flat.model_provider.as_ref() != Some(&pair.provider)
             || flat.model.as_ref() != Some(&pair.model)
     });
-    let refused = |block: &GateBlocked| block.reason == Code::ModelNotAdmitted;
+    // Another gate raises the same code where another model answered than the one that is admitted.
+    let refused = |block: &GateBlocked| {
+        block.reason == Code::ModelNotAdmitted && block.gate == "model-admission"
+    };
     let admitted = flat.model_admission_status == Some(ModelResult::Admitted);
     let started = facts.engine_events.contains(&EventType::EngineStarted);
     another

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::bundle;
 use crate::containment::Containment;
 use crate::engine::manifest::{Dialect, Manifest};
 use crate::task::contract::Stage;
@@ -269,6 +270,24 @@ impl Row {
             )),
         };
         unplayable().or_else(contained)
+    }
+
+    /// The same of an engine that shows what its commands print in a log of its own, and not on its standard output.
+    pub fn heard_by(&self, manifest: &Manifest) -> Self {
+        let own = manifest.invocation.as_ref();
+        let Some(log) = own.and_then(|own| own.event_log.as_ref()) else {
+            return self.clone();
+        };
+        let log = format!("{}/{}", bundle::BACKEND_DIR, log.artifact);
+        let mut row = self.clone();
+        for show in &mut row.shows {
+            match show {
+                Show::Text(held) if held.file == bundle::STDOUT_LOG => held.file.clone_from(&log),
+                Show::Detail(text) if text == bundle::STDOUT_LOG => text.clone_from(&log),
+                _ => {}
+            }
+        }
+        row
     }
 
     /// Is a program of the engine's own started for it, with a model that plays it?

@@ -70,7 +70,12 @@ impl Agent<'_> {
         let path = self.workspace.join(arg("path"));
         match name {
             "read" => fs::read_to_string(path),
-            "write" => fs::write(path, arg("content")).map(|()| "written".into()),
+            "write" => {
+                if let Some(dir) = path.parent() {
+                    fs::create_dir_all(dir)?;
+                }
+                fs::write(path, arg("content")).map(|()| "written".into())
+            }
             "edit" => {
                 let before = fs::read_to_string(&path)?;
                 fs::write(path, before.replacen(arg("oldText"), arg("newText"), 1))?;

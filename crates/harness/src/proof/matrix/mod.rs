@@ -365,7 +365,7 @@ impl MatrixRun<'_> {
             printed,
             secrets: lane.map(|lane| lane.secrets(row)).unwrap_or_default(),
         };
-        let mut assertions = matrix::evaluate_row(row, &evidence);
+        let mut assertions = matrix::evaluate_row(&row.heard_by(manifest), &evidence);
         if evidence.bundles.is_empty() {
             explain(&mut assertions, end, &said);
         }
