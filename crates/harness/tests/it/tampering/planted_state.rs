@@ -32,7 +32,7 @@ fn a_state_home_in_a_clone_is_not_believed() {
         &["requests"],
         &["keys", "show"],
         &["engines"],
-        &["config", "list"],
+        &["config"],
         &["verify", &of_run],
     ];
     for args in commands {
