@@ -583,6 +583,7 @@ def main():
     import overlay
     import packages
     import signed
+    import streams
     import strict
     import tries
 
@@ -606,6 +607,8 @@ def main():
         bench.row(*row)
     for row in [*packages.measure(cto, work, times=max(30, pairs)), *lanes.measure(cto, work, times=max(10, pairs // 3))]:
         bench.row(*row)
+    for row in streams.measure(cto, work):
+        bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)
     for row in tries.rows(cto, cto.parent.parent / "real-projects", max(30, pairs)):
@@ -615,4 +618,5 @@ def main():
     print(f"written: {document}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -173,10 +173,14 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
         text: text.to_owned(),
         ..Turn::default()
     };
-    let called = own.and_then(|own| own.tools.as_ref()).map(|tools| Turn {
-        tool: vec![tools.at(Some(NEUTRAL)).write(FILE, FIX)],
+    let calls = |call| Turn {
+        tool: vec![call],
         ..Turn::default()
-    });
+    };
+    let tools = own.and_then(|own| own.tools.as_ref());
+    let tools = tools.map(|tools| tools.at(Some(NEUTRAL)));
+    let read = tools.as_ref().and_then(|tools| tools.read(FILE)).map(calls);
+    let called = tools.map(|tools| calls(tools.write(FILE, FIX)));
     let said = || {
         let template = own.and_then(|own| own.answer.as_deref())?;
         Some(say(&tools::answer(template, FILE, FIX)))
@@ -185,7 +189,11 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
     let told = first.as_ref().map(|_| FILE);
     let scenario = Scenario {
         probe: Some(say("ready")),
-        turn: first.into_iter().chain([say("Done.")]).collect(),
+        turn: read
+            .into_iter()
+            .chain(first)
+            .chain([say("Done.")])
+            .collect(),
         // What an engine sends before its first answer is its own affair: some show examples, as if
         // the model had spoken before.
         select: Select::Requests,

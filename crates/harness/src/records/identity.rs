@@ -7,6 +7,7 @@ use std::path::Path;
 use cto_core::containment::mounts::Granted;
 use cto_core::engine::manifest::questions::Question;
 use cto_core::gate::ToolchainUse;
+use cto_core::records::secret_shape;
 
 use crate::host::failure::Failure;
 use crate::host::files;
@@ -228,9 +229,15 @@ fn question(
         .filter(|c| !c.is_control() || *c == '\n')
         .collect();
     Ok(Reply {
-        text: plain.trim().to_owned(),
+        text: recordable(plain.trim()),
         is_answer: ended.end.exit_code() == Some(0),
     })
+}
+
+/// Without lines that no record may hold: a help shows what an address with a password looks like.
+fn recordable(text: &str) -> String {
+    let lines = text.lines().filter(|line| secret_shape(line).is_none());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Does what a program said name the engine it is to be? A whole word, in any case.
@@ -258,6 +265,13 @@ mod tests {
         assert!(names(&said("usage: pi [options]"), "pi"));
         assert!(!names(&said("a pipe for everything"), "pi"));
         assert!(!names(&said(""), "pi"));
+    }
+
+    #[test]
+    fn a_line_that_no_record_may_hold_is_left_out() {
+        let help = "usage: qwen [options]\n  --proxy  like http://user:password@host:8080\n  --acp";
+        assert_eq!(recordable(help), "usage: qwen [options]\n  --acp");
+        assert!(secret_shape(help).is_some() && secret_shape(&recordable(help)).is_none());
     }
 
     #[test]

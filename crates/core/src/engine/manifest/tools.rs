@@ -19,6 +19,8 @@ use crate::wire::scenario::ToolCall;
 pub struct Tools {
     /// `{command}`: one line or more, for a shell.
     pub shell: Tool,
+    /// `{path}`, where it writes and edits no file that it has not read.
+    pub read: Option<Tool>,
     /// `{path}` below the workspace, and its whole `{text}`. `{workspace}/{path}` where it wants one from the root.
     pub write: Option<Tool>,
     /// `{path}`, one line of it as it is, `{old}`, and as it shall be, `{new}`.
@@ -60,6 +62,7 @@ impl Tools {
     pub fn problem(&self) -> Option<(&'static str, String)> {
         [
             ("shell", Some(&self.shell), &["command"][..]),
+            ("read", self.read.as_ref(), &["path"]),
             ("write", self.write.as_ref(), &["path", "text"]),
             ("edit", self.edit.as_ref(), &["path", "old", "new"]),
         ]
@@ -76,6 +79,7 @@ impl Tools {
         let at = |tool: &Option<Tool>| tool.as_ref().and_then(|tool| tool.at(workspace));
         Self {
             shell: self.shell.clone(),
+            read: at(&self.read),
             write: at(&self.write),
             edit: at(&self.edit),
             ..self.clone()
@@ -86,6 +90,7 @@ impl Tools {
     pub fn by_command(&self) -> Self {
         Self {
             shell: self.shell.clone(),
+            read: None,
             write: None,
             edit: None,
             ..self.clone()
@@ -96,15 +101,22 @@ impl Tools {
         self.shell.call([("command", command)])
     }
 
+    /// What goes before a call of one of those that change a file, where anything does.
+    pub fn read(&self, path: &str) -> Option<ToolCall> {
+        Some(self.read.as_ref()?.call([("path", path)]))
+    }
+
     /// By a command where no tool writes: what the file holds is the same.
     pub fn write(&self, path: &str, text: &str) -> ToolCall {
         match &self.write {
             Some(tool) => tool.call([("path", path), ("text", text)]),
-            None => self.run(&format!(
-                "mkdir -p -- \"$(dirname -- {path})\" && printf '%s' {} > {path}",
-                quoted(text),
-                path = quoted(path),
-            )),
+            None => {
+                // Without a command in the command: some agents run none such.
+                let above = path.rsplit_once('/').map(|(above, _)| quoted(above));
+                let above = above.map_or_else(String::new, |dir| format!("mkdir -p -- {dir} && "));
+                let (text, path) = (quoted(text), quoted(path));
+                self.run(&format!("{above}printf '%s' {text} > {path}"))
+            }
         }
     }
 
@@ -250,7 +262,7 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
         let call = tools.write("a/it's", "it's\n");
         assert_eq!(
             call.arguments["cmd"],
-            "mkdir -p -- \"$(dirname -- 'a/it'\\''s')\" && printf '%s' 'it'\\''s\n' > 'a/it'\\''s'"
+            "mkdir -p -- 'a' && printf '%s' 'it'\\''s\n' > 'a/it'\\''s'"
         );
         assert_eq!(tools.edit("a", "b", "c"), None);
     }
@@ -262,13 +274,24 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
         assert_eq!(tools.problem(), None);
         let known = tools.at(Some("/w")).write("a", "{workspace}");
         assert_eq!(known.arguments, json!({"p": "/w/a", "t": "{workspace}"}));
-        let by_command = tools.run("mkdir -p -- \"$(dirname -- 'a')\" && printf '%s' 'b' > 'a'");
+        let by_command = tools.run("printf '%s' 'b' > 'a'");
         assert_eq!(tools.at(None).write("a", "b"), by_command);
         assert_eq!(tools.by_command().write("a", "b"), by_command);
         let nothing = self::tools(
             "shell = { name = \"sh\", arguments = { cmd = \"{workspace} {command}\" } }",
         );
         assert!(nothing.problem().is_some(), "a command knows where it is");
+    }
+
+    #[test]
+    fn who_must_read_first_reads_unless_a_command_does_it_all() {
+        let text = "shell = { name = \"sh\", arguments = { cmd = \"{command}\" } }\nread = { name = \"r\", arguments = { p = \"{workspace}/{path}\" } }";
+        let tools = tools(text);
+        assert_eq!(tools.problem(), None);
+        let read = tools.at(Some("/w")).read("a").unwrap();
+        assert_eq!(read.arguments, json!({"p": "/w/a"}));
+        assert_eq!(tools.at(None).read("a"), None);
+        assert_eq!(tools.by_command().read("a"), None);
     }
 
     #[test]

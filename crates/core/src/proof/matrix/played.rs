@@ -115,6 +115,11 @@ impl Turns {
         if !matches!(step, Played::Print { .. }) {
             self.print(tools);
         }
+        if let Played::Write { path, .. } | Played::Edit { path, .. } = &step
+            && let Some(read) = tools.read(path)
+        {
+            self.call(read);
+        }
         let call = match step {
             // A script's text begins on the line after its quotes.
             Played::Write { path, text } => {
@@ -134,7 +139,9 @@ impl Turns {
             }
             Played::Sleep { ms } => {
                 self.sleeps = true;
-                tools.run(&format!("sleep {}", ms.div_ceil(1000)))
+                // Some refuse to do nothing but wait, unless it is said that this is meant.
+                let seconds = ms.div_ceil(1000);
+                tools.run(&format!("sleep {seconds} # intentional-sleep: as asked"))
             }
             Played::Exit {} => return Err("its exit code is its own, and no model says it".into()),
             Played::Review { accepted } => return self.reviews(accepted, tools),
@@ -279,11 +286,28 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
     }
 
     #[test]
+    fn who_must_read_first_reads_in_a_turn_of_its_own() {
+        let reads = "name = \"r\"\narguments = { p = \"{path}\" }";
+        let tools = Tools {
+            read: Some(toml::from_str(reads).unwrap()),
+            ..tools()
+        };
+        let row = row(r#"{ do = "write", path = "a", text = "b" }"#);
+        let turns = row.scenario(&tools, &Words::new()).unwrap().turn;
+        let names: Vec<&str> = turns
+            .iter()
+            .map(|turn| turn.tool[0].name.as_str())
+            .collect();
+        assert_eq!(names, ["r", "write"]);
+    }
+
+    #[test]
     fn who_sleeps_sleeps_again() {
         let asleep = row(r#"{ do = "sleep", ms = 1500 }"#);
         let scenario = asleep.scenario(&tools(), &Words::new()).unwrap();
         assert_eq!(scenario.after, After::Last);
-        assert_eq!(said(&asleep), ["|sh {\"c\":\"sleep 2\"}"]);
+        let waits = "|sh {\"c\":\"sleep 2 # intentional-sleep: as asked\"}";
+        assert_eq!(said(&asleep), [waits]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) enum Base<'a> {
     Nothing,
     /// Another commit, which it names.
     Parent(&'a Commit),
+    /// The same, of a repository that is begun.
+    Upon(&'a Commit),
     /// The files of another commit, which it does not name.
     Tree(&'a Commit),
 }
@@ -27,7 +29,7 @@ pub(super) fn write_commit<'a>(
 ) -> io::Result<()> {
     let message = match base {
         Base::Parent(_) => "result",
-        Base::Nothing | Base::Tree(_) => "baseline",
+        Base::Nothing | Base::Upon(_) | Base::Tree(_) => "baseline",
     };
     write!(
         out,
@@ -36,7 +38,7 @@ pub(super) fn write_commit<'a>(
     write!(out, "data {}\n{message}\n", message.len())?;
     match base {
         Base::Nothing => {}
-        Base::Parent(parent) => writeln!(out, "from {}", parent.commit)?,
+        Base::Parent(parent) | Base::Upon(parent) => writeln!(out, "from {}", parent.commit)?,
         Base::Tree(same) => writeln!(out, "M 040000 {} \"\"", same.tree)?,
     }
     let (gone, written): (Vec<_>, Vec<_>) = edits

@@ -129,7 +129,7 @@ const SPREAD: [&[&str]; 2] = [
 /// The same for agents that speak ACP.
 const SHORT: [&[&str]; 2] = [
     &["sound-edit", "disallowed-new-file", "engine-killed"],
-    &["another-model", "model-500"],
+    &["another-model", "model-401"],
 ];
 
 fn every_row_holds(agent: &Agent) {
