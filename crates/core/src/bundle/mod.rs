@@ -86,6 +86,7 @@ pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
 pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
 pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
 pub const STAGE3_PROOF: &str = "stage3-copied-repo-proof.json";
+pub const STAGE4_PROOF: &str = "stage4-disposable-sandbox-proof.json";
 
 /// The marker file that a blocker leaves, of a gate or of the run itself, for tools that look for files rather than
 /// codes.

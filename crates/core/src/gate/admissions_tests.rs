@@ -136,6 +136,7 @@ impl World {
             lane: MaybeKnown::Known(self.facts.clone()),
             host: MaybeKnown::NotLookedAt,
             source: MaybeKnown::NotLookedAt,
+            disposable: MaybeKnown::NotLookedAt,
             model: MaybeKnown::NotLookedAt,
             environments: &[],
             source_files: None,

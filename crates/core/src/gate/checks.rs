@@ -86,6 +86,7 @@ pub fn source(input: &GateInput<'_>) -> Outcome {
 
 pub fn source_state(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match (&contract.source, &input.source) {
+        (None, _) if contract.branch_policy.is_some() => disposable(&input.disposable),
         (None, _) => Outcome::NotApplicable("no repository is copied"),
         (Some(_), MaybeKnown::NotLookedAt) => Outcome::Blocked(
             Code::SourceNotAdmitted,
@@ -103,14 +104,27 @@ pub fn source_state(input: &GateInput<'_>) -> Outcome {
     })
 }
 
+fn disposable(made: &MaybeKnown<Result<(), String>>) -> Outcome {
+    let why = match made {
+        MaybeKnown::Known(Ok(())) => return Outcome::Pass,
+        MaybeKnown::Known(Err(why)) => why.as_str(),
+        MaybeKnown::NotLookedAt => "nobody made its first commits",
+    };
+    let detail = format!("the disposable repository cannot be made: {why}");
+    Outcome::Blocked(Code::ProviderUnavailable, Some(detail))
+}
+
+/// The highest stage that this version runs.
+pub const HIGHEST: Stage = Stage::Four;
+
 pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         let needed = contract.mutation_mode.stage();
         match input.stage {
             _ if closed(input) => ENGINE_CLOSED,
             Stage::One => Outcome::NotApplicable("stage 1 changes nothing"),
-            // Nobody makes a disposable repository or lands in a target yet, whoever approves it.
-            stage if needed <= stage && needed >= Stage::Four => {
+            // Nobody lands in a target yet, whoever approves it.
+            stage if needed <= stage && needed > HIGHEST => {
                 match super::admissions::stage_proof(input) {
                     // One cause, one blocker.
                     Outcome::Blocked(..) => {
@@ -118,7 +132,10 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
                     }
                     _ => Outcome::Blocked(
                         Code::StageNotProven,
-                        Some("this version runs nothing beyond stage 3".into()),
+                        Some(format!(
+                            "this version runs nothing beyond stage {}",
+                            HIGHEST.number()
+                        )),
                     ),
                 }
             }

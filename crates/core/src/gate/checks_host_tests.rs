@@ -256,3 +256,16 @@ fn the_words_of_a_refusal_stand_beside_its_blocker_on_one_short_line() {
     );
     assert!(!detail.contains('\n') && detail.len() < 600, "{detail}");
 }
+
+#[test]
+fn a_disposable_repository_is_made_after_the_host_was_looked_at() {
+    use crate::task::source::branch_policy::BranchPolicy;
+    let mut world = World::contract(|c| c.branch_policy = Some(BranchPolicy::disposable()));
+    assert_eq!(world.codes(), ["make-history"]);
+    world.disposable = MaybeKnown::Known(Err("no git".into()));
+    assert_eq!(world.codes(), ["provider_unavailable"]);
+    world.disposable = MaybeKnown::Known(Ok(()));
+    assert_eq!(world.codes(), [] as [&str; 0]);
+    world.host = MaybeKnown::NotLookedAt;
+    assert_eq!(world.codes(), ["look-at-host"]);
+}

@@ -66,6 +66,7 @@ struct World {
     answered: bool,
     host: MaybeKnown<HostFacts>,
     source: MaybeKnown<Looked>,
+    disposable: MaybeKnown<Result<(), String>>,
     model: MaybeKnown<Answer>,
     confinement: Decision,
 }
@@ -82,6 +83,7 @@ impl World {
             answered: false,
             host: host(),
             source: MaybeKnown::NotLookedAt,
+            disposable: MaybeKnown::NotLookedAt,
             model: MaybeKnown::NotLookedAt,
             confinement: Decision {
                 policy: Containment::Strict,
@@ -129,6 +131,7 @@ impl World {
             lane: MaybeKnown::NotLookedAt,
             host: self.host.clone(),
             source: self.source.clone(),
+            disposable: self.disposable.clone(),
             model: self.model.clone(),
             environments: &[],
             source_files: None,
@@ -147,6 +150,7 @@ impl World {
                 .collect(),
             Next::LookAtHost => vec!["look-at-host"],
             Next::LookAtSource => vec!["look-at-source"],
+            Next::MakeHistory => vec!["make-history"],
             Next::LookAtModel => vec!["look-at-model"],
             Next::Ready(..) => Vec::new(),
         }

@@ -23,7 +23,7 @@ mod preflight;
 
 pub use admissions::model_result;
 pub use around::{interpreter_too_old, packages_differ};
-pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
+pub use checks::{HIGHEST, chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 pub use preflight::{Answer, advice, how_it_ended};
 
@@ -84,6 +84,8 @@ pub struct GateInput<'a> {
     pub target: &'a target::TargetFound,
     pub host: MaybeKnown<HostFacts>,
     pub source: MaybeKnown<Looked>,
+    /// The commit a disposable repository starts from was made, or why not.
+    pub disposable: MaybeKnown<Result<(), String>>,
     /// What the model said when it was asked before anything was started.
     pub model: MaybeKnown<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.

@@ -185,6 +185,8 @@ fn workspace(mode: MutationMode) -> &'static str {
 pub enum Next {
     LookAtHost,
     LookAtSource,
+    /// The first commits of a disposable repository are made, to know which they are.
+    MakeHistory,
     LookAtModel,
     Blocked(GateReport),
     Ready(Box<Plan>, GateReport),
@@ -209,6 +211,13 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
         && matches!(input.source, MaybeKnown::NotLookedAt)
     {
         return Next::LookAtSource;
+    }
+    let policy = input
+        .contract
+        .valid()
+        .and_then(|contract| contract.branch_policy.as_ref());
+    if policy.is_some() && matches!(input.disposable, MaybeKnown::NotLookedAt) {
+        return Next::MakeHistory;
     }
     gates.extend(gate::run_phase(Phase::Look, input));
     if blocked(&gates) {

@@ -128,6 +128,7 @@ mod tests {
             target: found,
             host: NotLookedAt,
             source: NotLookedAt,
+            disposable: NotLookedAt,
             model: NotLookedAt,
             source_files: None,
             environments: &[],

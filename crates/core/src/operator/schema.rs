@@ -12,6 +12,7 @@ use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
 use crate::gate::ladder::Stage1Proof;
 use crate::gate::ladder::stage3::Stage3Proof;
+use crate::gate::ladder::stage4::Stage4Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
 use crate::records::{
@@ -111,6 +112,10 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
         (
             "stage3-proof",
             root::<Stage3Proof>("stage3-copied-repo-proof.json"),
+        ),
+        (
+            "stage4-proof",
+            root::<Stage4Proof>("stage4-disposable-sandbox-proof.json"),
         ),
     ]
 }

@@ -160,6 +160,8 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::EngineModelCall
         | EventType::EngineResult
         | EventType::PatchApplied
+        | EventType::BranchPolicyRecorded
+        | EventType::BranchPolicyChecked
         | EventType::LandingUpdated
         | EventType::RunCompleted => None,
     }
@@ -205,6 +207,14 @@ pub fn event_sentence(event: &Event) -> String {
         Event::ApprovalRequested(approval)
         | Event::ApprovalGranted(approval)
         | Event::ApprovalDenied(approval) => approved(approval),
+        Event::BranchPolicyRecorded(told) => format!(
+            "the engine may move {}; base commit {}",
+            told.policy.work_branch, told.base_commit
+        ),
+        Event::BranchPolicyChecked(checked) => match checked.moves.moved.len() {
+            0 => "no ref moved".into(),
+            moved => format!("{moved} ref(s) moved"),
+        },
         Event::EngineStarted(started) => format!(
             "{}, containment {}",
             started.engine,

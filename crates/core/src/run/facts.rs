@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
-    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, FailedBy, FlatFacts,
-    GateBlocked, GitUse, Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
+    Approval, BranchPolicyChecked, BranchPolicyRecorded, ContractCreated, DiffChecked, EngineEnded,
+    EngineReview, Event, FailedBy, FlatFacts, GateBlocked, GitUse, Outcome, PatchApplied,
+    RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
@@ -35,6 +36,9 @@ pub struct Facts {
     /// The operator's environments, as the last plan named them.
     pub environments: Vec<EnvironmentUse>,
     pub approval: ApprovalFact,
+    /// What holds for the branches of a disposable repository, and what became of them.
+    pub branch_policy: Option<BranchPolicyRecorded>,
+    pub branches: Option<BranchPolicyChecked>,
     /// Engine events seen, by type.
     pub engine_events: BTreeSet<EventType>,
     pub engine_ended: Option<EngineEnded>,
@@ -103,6 +107,8 @@ impl Folded {
             Event::ApprovalDenied(approval) => {
                 facts.approval = ApprovalFact::Denied(approval.clone())
             }
+            Event::BranchPolicyRecorded(told) => facts.branch_policy = Some(told.clone()),
+            Event::BranchPolicyChecked(checked) => facts.branches = Some(checked.clone()),
             Event::EngineReview(review) => facts.reviews.push(review.clone()),
             Event::EngineResult(result) => {
                 facts.gave_up = result.failed.then(|| result.summary.clone());

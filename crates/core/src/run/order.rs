@@ -5,6 +5,7 @@
 
 use crate::run::event::{ContractCreated, Event, Kind, RunCompleted, RunStarted};
 use crate::run::rules::Rules;
+use crate::task::contract::Stage;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
 
@@ -19,12 +20,15 @@ pub enum State {
     Planned,
     ApprovalAsked,
     Approved,
+    /// What holds for the branches of a disposable repository was written down.
+    PolicyRecorded,
     Denied,
     EngineRunning,
     EngineEnded,
     Captured,
     DiffChecked,
     Verified,
+    PolicyChecked,
     Settling,
     Completed,
 }
@@ -43,6 +47,8 @@ pub struct Machine {
     pub(super) approval_required: bool,
     /// A patch is judged again: no engine is started, and nobody is asked.
     pub(super) judges_again: bool,
+    /// The repository is disposable: its branch policy is told before the engine starts, and checked after.
+    pub(super) disposable: bool,
 }
 
 impl Default for Machine {
@@ -51,6 +57,7 @@ impl Default for Machine {
             state: State::Fresh,
             approval_required: false,
             judges_again: false,
+            disposable: false,
         }
     }
 }
@@ -68,6 +75,7 @@ impl Machine {
                 return Ok(Self {
                     state: S::Started,
                     judges_again: started.reverifies.is_some(),
+                    disposable: started.kind == Kind::Run && started.stage == Stage::Four,
                     ..self
                 });
             }
@@ -80,7 +88,8 @@ impl Machine {
                 | S::GateBlocked
                 | S::Planned
                 | S::ApprovalAsked
-                | S::Approved,
+                | S::Approved
+                | S::PolicyRecorded,
                 Event::BackendGateBlocked(_),
             ) => S::GateBlocked,
             (
@@ -100,7 +109,7 @@ impl Machine {
             (S::ApprovalAsked, Event::ApprovalDenied(_)) => S::Denied,
 
             (S::Planned, Event::EngineStarted(_))
-                if !self.approval_required && !self.judges_again =>
+                if !self.approval_required && !self.judges_again && !self.disposable =>
             {
                 S::EngineRunning
             }
@@ -109,7 +118,9 @@ impl Machine {
             {
                 S::Captured
             }
-            (S::Approved, Event::EngineStarted(_)) => S::EngineRunning,
+            (S::Approved, Event::BranchPolicyRecorded(_)) if self.disposable => S::PolicyRecorded,
+            (S::Approved, Event::EngineStarted(_)) if !self.disposable => S::EngineRunning,
+            (S::PolicyRecorded, Event::EngineStarted(_)) => S::EngineRunning,
             (
                 S::EngineRunning,
                 Event::EngineMessage(_)
@@ -128,18 +139,47 @@ impl Machine {
             (S::EngineEnded, Event::PatchApplied(_)) => S::Captured,
             (S::Captured, Event::GitDiffChecked(_)) => S::DiffChecked,
             (S::DiffChecked, Event::VerificationCompleted(_)) => S::Verified,
+            (S::Verified, Event::BranchPolicyChecked(_)) if self.disposable => S::PolicyChecked,
 
             (S::Fresh, Event::OperatorOutcomeRecorded(_)) => S::Settling,
             (S::Settling, Event::LandingUpdated(_)) => S::Settling,
 
             (S::Completed, _) => return Err(refuse()),
-            (state, Event::RunCompleted(done)) if may_complete(state, done) => S::Completed,
+            (state, Event::RunCompleted(done)) if self.may_complete(state, done) => S::Completed,
             _ => return Err(refuse()),
         };
         Ok(Self {
             state: next,
             ..self
         })
+    }
+
+    /// A run closes at the end of a legal path, where a preflight found the provider gone, or by abort.
+    fn may_complete(self, state: State, done: &RunCompleted) -> bool {
+        match state {
+            State::Verified if self.disposable => done.is_abort(),
+            State::Verified
+            | State::PolicyChecked
+            | State::GateBlocked
+            | State::ContractBlocked
+            | State::Denied
+            | State::Settling => true,
+            State::Contracted | State::Planned | State::Approved | State::PolicyRecorded => {
+                done.is_abort()
+                    || done
+                        .findings
+                        .iter()
+                        .any(|finding| finding.code == Code::ProviderUnavailable)
+            }
+            State::Fresh
+            | State::Started
+            | State::ApprovalAsked
+            | State::EngineRunning
+            | State::EngineEnded
+            | State::Captured
+            | State::DiffChecked => done.is_abort(),
+            State::Completed => false,
+        }
     }
 }
 
@@ -158,32 +198,6 @@ fn contracted(created: &ContractCreated) -> State {
         State::Contracted
     } else {
         State::ContractBlocked
-    }
-}
-
-/// A run closes at the end of a legal path, where a preflight found the provider gone, or by abort.
-fn may_complete(state: State, done: &RunCompleted) -> bool {
-    match state {
-        State::Verified
-        | State::GateBlocked
-        | State::ContractBlocked
-        | State::Denied
-        | State::Settling => true,
-        State::Contracted | State::Planned | State::Approved => {
-            done.is_abort()
-                || done
-                    .findings
-                    .iter()
-                    .any(|finding| finding.code == Code::ProviderUnavailable)
-        }
-        State::Fresh
-        | State::Started
-        | State::ApprovalAsked
-        | State::EngineRunning
-        | State::EngineEnded
-        | State::Captured
-        | State::DiffChecked => done.is_abort(),
-        State::Completed => false,
     }
 }
 

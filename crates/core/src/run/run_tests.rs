@@ -2,6 +2,7 @@ use super::facts::{Folded, fold_events};
 use super::order::{Machine, OutOfOrder, State};
 use crate::containment::Containment;
 use crate::run::belief::Substance;
+use crate::run::event::branches::tests::{branches_checked, in_disposable, policy_recorded};
 use crate::run::event::*;
 use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
@@ -95,7 +96,7 @@ pub fn gate(reason: Code) -> Event {
     })
 }
 
-fn approval() -> Approval {
+pub fn approval() -> Approval {
     Approval {
         actor: "operator".into(),
         scope: "one run".into(),
@@ -227,6 +228,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
     vec![
         ("started", started()),
         ("again", Event::RunStarted(started_again())),
+        ("disposable", in_disposable()),
         ("contract", contracted(vec![])),
         ("contract!", contracted(vec![Code::DirtyStartingTree])),
         ("plan", planned(false)),
@@ -235,6 +237,8 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("asked", Event::ApprovalRequested(approval())),
         ("granted", Event::ApprovalGranted(approval())),
         ("denied", Event::ApprovalDenied(approval())),
+        ("policy", policy_recorded()),
+        ("branches", branches_checked()),
         ("engine", engine_started()),
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
@@ -281,9 +285,10 @@ fn alphabet() -> Vec<(&'static str, Event)> {
 
 /// The legal pairs, written down a second time and independently of `step`: for each state, what
 /// may follow.
-fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'static str> {
+fn legal(state: State, flags: (bool, bool, bool)) -> Vec<&'static str> {
+    let (approval_required, judges_again, disposable) = flags;
     let mut names: Vec<&str> = match state {
-        State::Fresh => vec!["started", "again", "outcome"],
+        State::Fresh => vec!["started", "again", "disposable", "outcome"],
         State::Started => vec!["contract", "contract!"],
         State::Contracted => vec!["gate", "unverified!", "plan", "plan?", "gone"],
         State::ContractBlocked => vec!["gate", "unverified!", "completed", "gone"],
@@ -293,9 +298,11 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         }
         State::Planned if judges_again => vec!["plan", "plan?", "gate", "patch", "gone"],
         State::Planned if approval_required => vec!["plan", "plan?", "gate", "asked", "gone"],
+        State::Planned if disposable => vec!["plan", "plan?", "gate", "asked", "gone"],
         State::Planned => vec!["plan", "plan?", "gate", "asked", "engine", "gone"],
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
-        State::Approved => vec!["gate", "engine", "gone"],
+        State::Approved if disposable => vec!["gate", "policy", "gone"],
+        State::Approved | State::PolicyRecorded => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
         State::EngineRunning => {
             let names =
@@ -305,7 +312,8 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],
-        State::Verified => vec!["completed", "gone"],
+        State::Verified if disposable => vec!["branches"],
+        State::Verified | State::PolicyChecked => vec!["completed", "gone"],
         State::Settling => vec!["landing", "completed", "gone"],
         State::Completed => return Vec::new(),
     };
@@ -326,38 +334,40 @@ fn every_pair_of_state_and_event() {
         Planned,
         ApprovalAsked,
         Approved,
+        PolicyRecorded,
         Denied,
         EngineRunning,
         EngineEnded,
         Captured,
         DiffChecked,
         Verified,
+        PolicyChecked,
         Settling,
         Completed,
     ];
     let mut pairs = 0;
     for state in states {
-        for (approval_required, judges_again) in
-            [(false, false), (false, true), (true, false), (true, true)]
-        {
+        for flags in (0..8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)) {
+            let (approval_required, judges_again, disposable) = flags;
             for (name, event) in alphabet() {
                 let got = Machine {
                     state,
                     approval_required,
                     judges_again,
+                    disposable,
                 }
                 .step(&event)
                 .is_ok();
                 assert_eq!(
                     got,
-                    legal(state, approval_required, judges_again).contains(&name),
-                    "{state:?} (approval {approval_required}, again {judges_again}) + {name}"
+                    legal(state, flags).contains(&name),
+                    "{state:?} (approval, again, disposable: {flags:?}) + {name}"
                 );
                 pairs += 1;
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 33);
+    assert_eq!(pairs, 18 * 8 * 36);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

@@ -15,6 +15,7 @@ pub use crate::task::limits::{LimitChanges, Limits};
 pub use crate::task::reasons::Reasons;
 pub use crate::task::runner::{Recognised, Runner};
 use crate::task::source::Source;
+use crate::task::source::branch_policy::BranchPolicy;
 pub use crate::task::stage::{MutationMode, Stage};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
@@ -172,6 +173,9 @@ pub struct Contract {
     /// The repository the starting tree is copied from; absent where the case brings its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// What holds for the branches of a disposable repository; absent where none is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_policy: Option<BranchPolicy>,
     pub lane: Lane,
 }
 
@@ -249,8 +253,14 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         variables: with.variables,
         start_tree: with.start_tree,
         source: with.source,
+        branch_policy: makes_repository(with.label, stage).then(BranchPolicy::disposable),
         lane: with.lane,
     }
+}
+
+/// At stage 4 a case is worked on in a repository that the harness makes and throws away.
+fn makes_repository(label: Label, stage: Stage) -> bool {
+    label == Label::Case && stage == Stage::Four
 }
 
 fn control(case: &CaseFile, patch: Option<Digest>) -> Control {

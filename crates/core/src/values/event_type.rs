@@ -33,6 +33,7 @@ event_types! {
     ApprovalRequested "approval.requested";
     ApprovalGranted "approval.granted";
     ApprovalDenied "approval.denied";
+    BranchPolicyRecorded "branch.policy.recorded";
     EngineStarted "engine.started";
     EngineMessage "engine.message";
     EnginePlan "engine.plan";
@@ -49,6 +50,7 @@ event_types! {
     PatchApplied "patch.applied";
     GitDiffChecked "git.diff.checked";
     VerificationCompleted "verification.completed";
+    BranchPolicyChecked "branch.policy.checked";
     OperatorOutcomeRecorded "operator.outcome.recorded";
     LandingUpdated "landing.updated";
     RunCompleted "run.completed";

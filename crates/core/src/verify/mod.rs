@@ -102,11 +102,12 @@ pub fn is_expected(name: &str, listed: Option<&BTreeMap<String, Digest>>) -> boo
     name == bundle::SUMS || bundle::SIGNED.contains(&name) || listed()
 }
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     bundle::STAGE1_PROOF,
     bundle::STAGE2_NO_TARGET,
     bundle::STAGE2_COMPARISON,
     bundle::STAGE3_PROOF,
+    bundle::STAGE4_PROOF,
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -340,7 +341,7 @@ impl Verifier<'_> {
         self.facts(documents, &folded);
         self.verified(rules, documents, &folded);
         self.compared(rules, documents);
-        self.stage_proofs(documents);
+        self.stage_proofs(documents, &folded);
         self.approved(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);

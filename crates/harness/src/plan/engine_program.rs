@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use cto_core::containment::mounts::{Granted, is_system};
-use cto_core::engine::manifest::Manifest;
-use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedFile, PinnedPackages};
+use cto_core::engine::manifest::{Manifest, Program};
+use cto_core::gate::{
+    Binary, EngineUse, HostFacts, LaneFacts, Packages, PinnedFile, PinnedPackages,
+};
 use cto_core::values::digest::Digest;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
 
 use crate::host::places::Places;
 use crate::host::toolchains;
 use crate::host::{Env, Home, digest_cache};
 use crate::records::{interpreter, package_version, packages, packages_root};
+use crate::task::request::Request;
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -163,6 +167,39 @@ impl LookAgain {
                 .join()
                 .unwrap_or_else(|_| Some("its files could not be looked at again".into())),
         }
+    }
+}
+
+/// The program of an engine that is not this binary. What is missing of it is missing of the lane.
+pub fn find(
+    request: &Request,
+    lane: &MaybeKnown<LaneFacts>,
+    env: &Env,
+    home: &Home,
+    facts: &mut HostFacts,
+) {
+    let manifest = &request.manifest;
+    let invocation = manifest.invocation.as_ref();
+    if !invocation.is_some_and(|own| own.program == Program::Admitted) {
+        return;
+    }
+    let found = match lane.known().map(|lane| (lane, &lane.binary)) {
+        Some((lane, Binary::Found { path, .. })) => {
+            let path = Path::new(path);
+            let files = pinned_files(manifest, lane, path, env, home);
+            files.and_then(|files| {
+                resolve(path, manifest, env, home).map(|engine| EngineUse {
+                    packages: pinned(manifest, lane, path),
+                    files,
+                    ..engine
+                })
+            })
+        }
+        _ => Err("no admitted program is there to be run".to_owned()),
+    };
+    match found {
+        Ok(engine) => facts.engine = Some(engine),
+        Err(why) => facts.lane_missing.push(why),
     }
 }
 

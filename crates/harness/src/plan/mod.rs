@@ -28,7 +28,6 @@ mod tool_homes;
 
 pub use footing::{Footing, footing, settled};
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,16 +35,13 @@ use cto_core::bundle::report::timings::Step;
 use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
-use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::target::TargetFound;
-use cto_core::gate::{
-    Answer, Binary, Credential, Endpoint, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
-};
+use cto_core::gate::{Answer, Credential, Endpoint, GateInput, GateReport, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Label, Lane,
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Label, Lane, Stage,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -103,6 +99,32 @@ pub struct Planned {
     stand: Stand,
 }
 
+impl Planned {
+    /// Before any gate was asked.
+    fn begun(contract: ContractDocument, lane: MaybeKnown<LaneFacts>) -> Self {
+        Self {
+            contract,
+            lane,
+            plan: None,
+            gates: GateReport {
+                schema_version: 1,
+                gates: Vec::new(),
+            },
+            source: None,
+            provider: None,
+            probe: None,
+            before: Vec::new(),
+            refusal: None,
+            checkout: None,
+            environments: Vec::new(),
+            looked: None,
+            tree: None,
+            source_files: None,
+            stand: Stand::Neutral,
+        }
+    }
+}
+
 /// Resolves a contract, or says everything that is wrong with it.
 pub fn contract_of(
     request: &Request,
@@ -146,7 +168,7 @@ pub fn contract_of(
             },
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
-            target_head: MaybeKnown::Known("none".into()),
+            target_head: target_head(request),
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),
             terminal_event: request
@@ -244,31 +266,13 @@ pub fn plan(
     still: Still<'_>,
 ) -> Planned {
     let Footing { opening, lane, .. } = footing;
-    let mut planned = Planned {
-        contract: contract_of(request, own, &lane, env),
-        lane,
-        plan: None,
-        gates: GateReport {
-            schema_version: 1,
-            gates: Vec::new(),
-        },
-        source: None,
-        provider: None,
-        probe: None,
-        before: Vec::new(),
-        refusal: None,
-        checkout: None,
-        environments: Vec::new(),
-        looked: None,
-        tree: None,
-        source_files: None,
-        stand: Stand::Neutral,
-    };
+    let mut planned = Planned::begun(contract_of(request, own, &lane, env), lane);
     let (mut host, mut looked, mut answer) = (
         MaybeKnown::NotLookedAt,
         MaybeKnown::NotLookedAt,
         MaybeKnown::NotLookedAt,
     );
+    let mut disposable = MaybeKnown::NotLookedAt;
     let mut confinement = match (&request.source, planned.contract.valid()) {
         (None, Some(contract)) => Some(confine(
             asked_of(request, contract),
@@ -291,6 +295,7 @@ pub fn plan(
             target: &target,
             host: host.clone(),
             source: looked.clone(),
+            disposable: disposable.clone(),
             model: answer.clone(),
             source_files: planned.source_files,
             environments: &planned.environments,
@@ -309,7 +314,7 @@ pub fn plan(
             }
             Next::LookAtHost if host == MaybeKnown::NotLookedAt => {
                 let mut facts = this_host::look(&planned.contract, request, env, home);
-                engine_program(request, &planned.lane, env, home, &mut facts);
+                engine_program::find(request, &planned.lane, env, home, &mut facts);
                 if let ContractDocument::Valid(contract) = &mut planned.contract {
                     contract.lane.programs.clone_from(&facts.bound);
                 }
@@ -324,14 +329,28 @@ pub fn plan(
                 }
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
+            Next::MakeHistory if disposable == MaybeKnown::NotLookedAt => {
+                let made = source::disposable::make_history(&mut planned, request, env, home);
+                disposable = MaybeKnown::Known(made);
+            }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
                 answer =
                     MaybeKnown::Known(ask_the_model(&mut planned, request, (env, home), still));
             }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never
             // as a pass.
-            Next::LookAtHost | Next::LookAtSource | Next::LookAtModel => return planned,
+            Next::LookAtHost | Next::LookAtSource | Next::MakeHistory | Next::LookAtModel => {
+                return planned;
+            }
         }
+    }
+}
+
+/// Only a repository that is changed has a commit that a contract binds.
+fn target_head(request: &Request) -> MaybeKnown<String> {
+    match (request.label, request.stage) {
+        (Label::Case, Stage::Four) => MaybeKnown::NotLookedAt,
+        _ => MaybeKnown::Known("none".into()),
     }
 }
 
@@ -456,38 +475,5 @@ fn probed(call: &CallRecord, since: Instant) -> Before {
         },
         took: since.elapsed(),
         detail: Some(call.outcome.as_str().to_owned()),
-    }
-}
-
-/// The program of an engine that is not this binary. What is missing of it is missing of the lane.
-fn engine_program(
-    request: &Request,
-    lane: &MaybeKnown<LaneFacts>,
-    env: &Env,
-    home: &Home,
-    facts: &mut HostFacts,
-) {
-    let manifest = &request.manifest;
-    let invocation = manifest.invocation.as_ref();
-    if !invocation.is_some_and(|own| own.program == Program::Admitted) {
-        return;
-    }
-    let found = match lane.known().map(|lane| (lane, &lane.binary)) {
-        Some((lane, Binary::Found { path, .. })) => {
-            let path = Path::new(path);
-            let files = engine_program::pinned_files(manifest, lane, path, env, home);
-            files.and_then(|files| {
-                engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
-                    packages: engine_program::pinned(manifest, lane, path),
-                    files,
-                    ..engine
-                })
-            })
-        }
-        _ => Err("no admitted program is there to be run".to_owned()),
-    };
-    match found {
-        Ok(engine) => facts.engine = Some(engine),
-        Err(why) => facts.lane_missing.push(why),
     }
 }

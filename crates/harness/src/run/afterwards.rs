@@ -9,6 +9,7 @@ use cto_core::bundle;
 use cto_core::run::judge;
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::contract::Stage;
 use cto_core::task::source::{CopiedRepo, Looked};
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
@@ -156,7 +157,9 @@ pub fn settle_workspace(
     home: &Home,
     work: &Path,
 ) {
-    if status == Status::Pass {
+    // Who keeps a disposable repository keeps it however the run ended; its bundle says that it stays.
+    let retained = request.keep && request.stage == Stage::Four;
+    if status == Status::Pass && !retained {
         // What stays is litter, not evidence.
         let _ = files::remove_tree(work);
     } else if request.keep {

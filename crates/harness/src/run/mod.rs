@@ -5,7 +5,7 @@
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides, with
 //!   `fake_baseline.rs` the run it is compared with
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
-//! - `again.rs` the patch of an earlier run in place of an engine
+//! - `branches.rs` those of a disposable repository; `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `spent.rs` copies that go while the next commands run
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
@@ -22,6 +22,7 @@ pub mod stage_proof;
 
 mod afterwards;
 mod again;
+mod branches;
 mod fake_baseline;
 mod open;
 mod record;
@@ -131,13 +132,16 @@ pub fn run_asking(
         clock: &clock,
         stage: &stage,
     };
-    let outcome = perform(&mut bundle, &asked, &work, progress).and_then(|(reached, findings)| {
+    let mut ended = None;
+    let outcome = perform(&mut bundle, &asked, &work, progress).and_then(|(reached, done)| {
         owed.write(&mut bundle, &planned, reached)?;
-        Ok(findings)
+        ended = done.branches;
+        Ok(done.findings)
     });
     let mut findings = record::findings(&mut bundle, outcome, &stage);
     let goes = (!request.keep).then_some(work.as_path());
     let seen = afterwards::leave(&mut bundle, request, &planned, goes, (env, home));
+    branches::tell(&mut bundle, ended, &work, &mut findings);
     let copied = afterwards::look_back(&mut bundle, request, &planned, &mut findings, seen);
     owed.write_last(&mut bundle, copied.as_ref(), &mut findings);
 
@@ -179,18 +183,36 @@ struct Asked<'a> {
     stage: &'a Stage,
 }
 
+/// What the work came to.
+#[derive(Default)]
+struct Done {
+    findings: Vec<Finding>,
+    /// Those of a disposable repository.
+    branches: Option<branches::Ended>,
+}
+
+impl Done {
+    fn only(findings: Vec<Finding>) -> Self {
+        Self {
+            findings,
+            branches: None,
+        }
+    }
+}
+
 /// Records the question and, where no gate and nobody says no, does the work.
 fn perform(
     bundle: &mut OpenBundle,
     asked: &Asked<'_>,
     work: &Path,
     progress: &mut dyn Progress,
-) -> Result<(Reached, Vec<Finding>), Stop> {
+) -> Result<(Reached, Done), Stop> {
     let (request, planned) = (asked.request, asked.planned);
     record::question(bundle, request, planned)?;
     progress.step("plan", &format!("{} gates", planned.gates.gates.len()));
     let Some(plan) = &planned.plan else {
-        return Ok((Reached::Gates, record::blocks(bundle, request)?));
+        let findings = record::blocks(bundle, request)?;
+        return Ok((Reached::Gates, Done::only(findings)));
     };
     let (spent, to_remove) = spent::spent();
     let work_through = || {
@@ -200,7 +222,7 @@ fn perform(
         record::plan(bundle, plan, execution.git_use()?)?;
         let answer = asked.approvals.answer(request.origin);
         match approvals::settle(bundle, &plan.contract, asked.home, answer)? {
-            Settled::Denied => Ok(Vec::new()),
+            Settled::Denied => Ok(Done::default()),
             Settled::MayRun => execute(bundle, request, &execution, progress),
         }
     };
@@ -208,9 +230,10 @@ fn perform(
     match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
             record::close_gate(bundle, gate, code, detail)?;
-            Ok((Reached::LateGate, record::blocks(bundle, request)?))
+            let findings = record::blocks(bundle, request)?;
+            Ok((Reached::LateGate, Done::only(findings)))
         }
-        other => other.map(|findings| (Reached::End, findings)),
+        other => other.map(|done| (Reached::End, done)),
     }
 }
 
@@ -260,7 +283,7 @@ fn execute(
     request: &Request,
     execution: &Execution<'_>,
     progress: &mut dyn Progress,
-) -> Result<Vec<Finding>, Stop> {
+) -> Result<Done, Stop> {
     progress.step("workspace", "private copy");
     let since = Instant::now();
     let workspace = Workspace::prepare(&execution.made_from())?;
@@ -291,7 +314,7 @@ fn execute(
     let secrets = bundle.secrets.clone();
     let wants_green = execution.plan.contract.reasons.green_start && request.again.is_none();
     let nothing = wants_green.then(|| Measured::nothing(&workspace));
-    let mut packages = (None, Instant::now());
+    let (mut packages, mut refs) = ((None, Instant::now()), None);
     let (start, end, given) = match &request.again {
         // Its start was green when its engine began.
         Some(first) => (
@@ -313,6 +336,7 @@ fn execute(
                 None => None,
             };
             execution.stop_if_cancelled()?;
+            refs = branches::record(bundle, execution, &workspace)?;
             progress.step("engine", request.manifest.id.as_str());
             let since = Instant::now();
             let end = engine::run(bundle, request, execution, &workspace, progress)?;
@@ -342,8 +366,12 @@ fn execute(
 
     let moved = afterwards::packages_moved(bundle, packages)?;
     let touched = workspace.unchanged_since(&measured)?;
+    let branches = branches::look(bundle, &workspace, &measured, refs);
     let findings = measured.findings.into_iter();
-    Ok(findings.chain(touched).chain(moved).collect())
+    Ok(Done {
+        findings: findings.chain(touched).chain(moved).collect(),
+        branches,
+    })
 }
 
 /// Rules that no file of a tree fits.

@@ -7,6 +7,7 @@ use cto_core::bundle;
 use cto_core::bundle::report::{Reliance, RelianceKind};
 use cto_core::gate::GateVerdict;
 use cto_core::gate::ladder::stage3::Stage3Proof;
+use cto_core::gate::ladder::stage4::Stage4Proof;
 use cto_core::gate::ladder::{self, LaneKey, Stage1Proof, StageProof};
 use cto_core::proof::stage2::{self, Side};
 use cto_core::run::chain;
@@ -75,8 +76,8 @@ impl<'a> Owed<'a> {
         }
     }
 
-    /// After the second look at a source: the proof of stage 3, where nothing speaks against it so far. What
-    /// it is worth says the verdict.
+    /// After the second look at a source, or once a disposable repository is gone: the proof of stage 3 or 4, where
+    /// nothing speaks against it so far. What it is worth says the verdict.
     pub fn write_last(
         &self,
         bundle: &mut OpenBundle,
@@ -87,10 +88,18 @@ impl<'a> Owed<'a> {
         let shown = shown
             .and_then(|(copied, contract)| Stage3Proof::of(contract, copied, &bundle.relies_on));
         let counts = findings.is_empty() && self.request.again.is_none();
-        let Some(proof) = shown.filter(|_| counts) else {
+        if !counts {
             return;
+        }
+        let disposable = bundle.contract.valid().and_then(|contract| {
+            Stage4Proof::of(contract, &bundle.folded().facts, &bundle.relies_on)
+        });
+        let written = match (shown, disposable) {
+            (Some(proof), _) => bundle.write_json(bundle::STAGE3_PROOF, &proof),
+            (None, Some(proof)) => bundle.write_json(bundle::STAGE4_PROOF, &proof),
+            (None, None) => return,
         };
-        if let Err(error) = bundle.write_json(bundle::STAGE3_PROOF, &proof) {
+        if let Err(error) = written {
             findings.push(Finding {
                 code: Code::ArtifactWriteFailure,
                 detail: Some(failure::chain(&error)),

@@ -24,7 +24,7 @@ use crate::workspace::checkout::{self, Checkout, Wanted};
 use crate::workspace::checks_git::{BELOW, ChecksGit, beside_tags};
 use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, FirstLook, Laid, Live};
-use crate::workspace::git::{Commit, Edit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
+use crate::workspace::git::{Commit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk::{self, Apart, Bounds, Walked};
 use crate::workspace::overlay::Overlay;
@@ -169,6 +169,9 @@ impl Workspace {
         let masked = masks::seen_of_masked(start.baseline(), &from.plan.guard.masked);
         repo.furnish(&dir, &baseline_commit, &masked)?;
         repo.keep_below(&dir, &from.work.join(BELOW))?;
+        if from.plan.contract.branch_policy.is_some() {
+            repo.put_on_work_branch(&dir)?;
+        }
         let (copy, work) = (PrivateCopy::Plain(dir), from.work.to_owned());
         Ok(Self {
             copy,
@@ -441,10 +444,8 @@ fn lay_out_fixture(
 ) -> Result<(Commit, Start), WorkspaceError> {
     let fixture = &from.case.workspace;
     on_disk::lay_out(dir, fixture, false).map_err(WorkspaceError::Io)?;
-    let files = fixture
-        .iter()
-        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-    let commit = repo.import_baseline(files)?;
+    let with_history = from.plan.contract.branch_policy.is_some();
+    let commit = repo.import_start(fixture, with_history)?;
     Ok((
         commit,
         Start::Fixture {

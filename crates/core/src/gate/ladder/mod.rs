@@ -1,8 +1,9 @@
 //! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
-//! `stage3.rs`: the proof of a copied repository. `rungs.rs`: all of it as a person sees it.
+//! `stage3.rs`: the proof of a copied repository, `stage4.rs` of a disposable one. `rungs.rs`: all of it as a person sees it.
 
 pub mod rungs;
 pub mod stage3;
+pub mod stage4;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle;
-use crate::bundle::report::{Reliance, RelianceKind, Report};
+use crate::bundle::report::{ApprovalStatus, Reliance, RelianceKind, Report};
 use crate::containment::Containment;
 use crate::engine::manifest::DEFAULT_ENGINE;
 use crate::run::event::{Kind, Origin};
@@ -219,6 +220,7 @@ pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
         Stage::One if proves_stage1(candidate, &lane) => bundle::STAGE1_PROOF,
         Stage::Two if proves_stage2(candidate) => bundle::STAGE2_COMPARISON,
         Stage::Three if proves_stage3(candidate) => bundle::STAGE3_PROOF,
+        Stage::Four if proves_stage4(candidate) => bundle::STAGE4_PROOF,
         _ => return None,
     };
     let sha256 = *candidate.artifacts.get(artifact)?;
@@ -274,6 +276,19 @@ fn proves_stage3(candidate: &Candidate<'_>) -> bool {
         && (is_default(&report.backend) || relied_on(&report.relies_on, 2).is_some())
 }
 
+/// A pass that is proven, approved, in a disposable repository, standing on stage 3. What the artifact says was
+/// compared with the chain by whoever verified the bundle.
+fn proves_stage4(candidate: &Candidate<'_>) -> bool {
+    let report = candidate.report;
+    let believed = report.belief.as_ref();
+    passed_with_red_control(report)
+        && believed.is_some_and(|belief| belief.word.proves_a_stage())
+        && report.approval_status == ApprovalStatus::Granted
+        && candidate.contract.branch_policy.is_some()
+        && candidate.artifacts.contains_key(bundle::STAGE4_PROOF)
+        && relied_on(&report.relies_on, 3).is_some()
+}
+
 /// `fake` needs no proof of stages 1 and 2.
 fn is_default(engine: &EngineId) -> bool {
     engine.as_str() == DEFAULT_ENGINE
@@ -285,10 +300,11 @@ fn passed_with_red_control(report: &Report) -> bool {
 }
 
 /// The artifact that proves a stage, for every stage that has one.
-pub const PROVEN_BY: [(u8, &str); 3] = [
+pub const PROVEN_BY: [(u8, &str); 4] = [
     (1, bundle::STAGE1_PROOF),
     (2, bundle::STAGE2_COMPARISON),
     (3, bundle::STAGE3_PROOF),
+    (4, bundle::STAGE4_PROOF),
 ];
 
 /// The proof of a stage among what a run relied on.

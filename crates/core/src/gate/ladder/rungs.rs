@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{LaneKey, StageProof, Standing, find_proof};
+use crate::gate::HIGHEST;
 use crate::task::contract::Stage;
 use crate::values::ids::{EngineId, RunId};
 
@@ -86,8 +87,16 @@ pub fn next_rung(engine: &EngineId, rungs: &[Rung]) -> Option<NextRung> {
             "a record of a repository of yours, and a case that passes on a copy of it",
             format!("run CASE --stage 3 --source FILE --engine {engine}"),
         ),
-        Stage::Four | Stage::Five | Stage::Six => (
-            "a disposable repository, which this version does not make yet",
+        Stage::Four => (
+            "your approval of a run in a repository that is made to be thrown away",
+            format!("request CASE --stage 4 --engine {engine}"),
+        ),
+        Stage::Five if HIGHEST >= Stage::Five => (
+            "an admitted repository of yours, your approval, and your word on the result",
+            format!("request CASE --stage 5 --target FILE --engine {engine}"),
+        ),
+        Stage::Five | Stage::Six => (
+            "a landing in a repository of yours, which this version does not do yet",
             format!("ladder --engine {engine}"),
         ),
     };

@@ -259,7 +259,8 @@ pub fn believe(
             || (seen.control == ControlSeen::NotRun && !seen.loading.noticed())
     };
     let excused = accepted.unproven() || (accepted.unchecked() && commands.iter().all(by_nothing));
-    let too_little = match accepted.proven_required {
+    // From stage 4 on an engine works on what somebody approved: less than proven is too little.
+    let too_little = match accepted.proven_required || accepted.stage >= Stage::Four {
         true => !run.proves_a_stage(),
         false => run == Belief::None && !excused,
     };

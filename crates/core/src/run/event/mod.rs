@@ -1,8 +1,9 @@
 //! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
 //!
-//! - `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended;
+//! - `branches.rs` the branches of a disposable repository; `said.rs` what an engine says of itself; `permission.rs` its questions; `process_end.rs` how a process ended;
 //!   `flat.rs` fields of an engine's name
 
+pub mod branches;
 pub mod flat;
 mod permission;
 mod process_end;
@@ -35,6 +36,7 @@ use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
 use crate::workspace::head::HeadSeen;
 
+pub use branches::{BranchPolicyChecked, BranchPolicyRecorded, Disposal};
 pub use flat::FlatFacts;
 pub use permission::{EnginePermission, PermissionAnswer, PermissionKind, PermissionRule};
 pub use process_end::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
@@ -70,6 +72,7 @@ events! {
     ApprovalRequested "approval.requested" Approval;
     ApprovalGranted "approval.granted" Approval;
     ApprovalDenied "approval.denied" Approval;
+    BranchPolicyRecorded "branch.policy.recorded" BranchPolicyRecorded;
     EngineStarted "engine.started" EngineStarted;
     EngineMessage "engine.message" EngineText;
     EnginePlan "engine.plan" EngineText;
@@ -86,6 +89,7 @@ events! {
     PatchApplied "patch.applied" PatchApplied;
     GitDiffChecked "git.diff.checked" DiffChecked;
     VerificationCompleted "verification.completed" Box<VerificationCompleted>;
+    BranchPolicyChecked "branch.policy.checked" BranchPolicyChecked;
     OperatorOutcomeRecorded "operator.outcome.recorded" OperatorOutcome;
     LandingUpdated "landing.updated" LandingUpdated;
     RunCompleted "run.completed" RunCompleted;
@@ -364,7 +368,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 26);
+        assert_eq!(EventType::ALL.len(), 28);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

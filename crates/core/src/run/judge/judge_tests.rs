@@ -50,7 +50,7 @@ pub(super) fn verification(end: ProcessEnd, control: Option<ControlRun>) -> Veri
 }
 
 /// A run in which everything went right; each test breaks one thing.
-pub(super) fn good() -> Facts {
+pub(crate) fn good() -> Facts {
     let events = [
         started(),
         contracted(vec![]),

@@ -5,11 +5,12 @@
 //! reviewer objected, and that it gave up: each can only make a verdict worse.
 //!
 //! - this file: the rules, what happened before execution, what changed, which facts a pass needs
-//! - `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
+//! - `branches.rs` which refs moved; `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
 //!   source fails a run; `how_far.rs` what a run came to that somebody stopped
 //!
 //! Imports: values, task and the rest of run. Imported by verify and by the harness.
 
+mod branches;
 mod engine;
 mod how_far;
 mod source;
@@ -68,6 +69,7 @@ fn judge_by(rules: Rules, contract: Option<&Contract>, facts: &Facts) -> Judgeme
     if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));
     }
+    blockers.extend(branches::branch_blockers(contract, facts));
     blockers.extend(verification::review_and_check_blockers(
         rules, contract, facts,
     ));
@@ -182,6 +184,10 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
     }
     if by_engine && facts.engine_ended.is_none() {
         return Some(EventType::EngineEnded.as_str());
+    }
+    let branches = branches::missing_branch_fact(contract, facts).filter(|_| by_engine);
+    if branches.is_some() {
+        return branches;
     }
     if facts.patch.is_none() {
         return Some(EventType::PatchApplied.as_str());

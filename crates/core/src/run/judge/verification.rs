@@ -137,15 +137,19 @@ pub fn untrusted(
 /// What green checks are not worth.
 fn doubts(contract: &Contract, done: &VerificationCompleted) -> Vec<Blocker> {
     let believed = seen::of_run(contract, done);
+    let on_approval = contract.lane.stage >= Stage::Four;
     let unproven = || {
         let of = contract.verification_commands.iter();
         let each = of.zip(&believed.commands);
-        let named = each.filter(|(_, belief)| match contract.reasons.require_control {
-            true => !belief.proves_a_stage(),
-            false => **belief == Belief::None,
-        });
+        let named =
+            each.filter(
+                |(_, belief)| match contract.reasons.require_control || on_approval {
+                    true => !belief.proves_a_stage(),
+                    false => **belief == Belief::None,
+                },
+            );
         let commands: Vec<&str> = named.map(|(command, _)| command.as_str()).collect();
-        match contract.reasons.require_control {
+        match contract.reasons.require_control || on_approval {
             true => format!(
                 "a control is required, and not proven: {}",
                 commands.join("; ")

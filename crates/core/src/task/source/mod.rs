@@ -1,6 +1,8 @@
 //! The repository a run copies from: who admits it, its state before and after the run, and whether
-//! it stayed unchanged. The harness only reads it. `meanwhile.rs` says what its owner did.
+//! it stayed unchanged. The harness only reads it. `meanwhile.rs` says what its owner did; `branch_policy.rs` what
+//! holds for the branches of a repository made to be thrown away.
 
+pub mod branch_policy;
 mod meanwhile;
 
 use schemars::JsonSchema;

@@ -51,7 +51,7 @@ pub struct Args {
     /// Show what the engine and the checks print while they run
     #[arg(long, short, conflicts_with = "all")]
     verbose: bool,
-    /// Keep the workspace of a run that does not pass
+    /// Keep the workspace of a run that does not pass; at stage 4 the disposable repository, however the run ends
     #[arg(long)]
     keep: bool,
     /// Run exactly what was requested and approved
@@ -449,13 +449,13 @@ pub fn answer(
     answer
 }
 
-/// Where a kept workspace lies; none is kept of a pass or of a run that never had one.
+/// Where a kept workspace lies; none is kept of a run that never had one, nor of a pass below stage 4.
 pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option<PathBuf> {
     let dir = home
         .work()
         .join(report.run_id.as_str())
         .join(crate::workspace::of_run::PLAIN);
-    (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
+    (request.keep && dir.is_dir()).then_some(dir)
 }
 
 pub fn say_kept(context: &Context, home: &Home, request: &Request, report: &Report) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use cto_core::containment::masks::Seen;
+use cto_core::task::source::branch_policy::WORK_REF;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
@@ -48,6 +49,16 @@ impl HarnessRepo {
         command.args(["read-tree", "HEAD"]);
         finish("read-tree", command)?;
         self.look_past(workspace, masked)
+    }
+
+    /// Puts an engine on a branch of its own, at the commit it was given.
+    pub fn put_on_work_branch(&self, workspace: &Path) -> Result<(), GitError> {
+        let dot_git = workspace.join(".git");
+        let put = || -> io::Result<()> {
+            fs::copy(dot_git.join(BRANCH), dot_git.join(WORK_REF))?;
+            fs::write(dot_git.join("HEAD"), format!("ref: {WORK_REF}\n"))
+        };
+        put().map_err(|source| GitError::Layout { source })
     }
 
     /// Tells a workspace's index what its files look like, so that the engine's git need not read

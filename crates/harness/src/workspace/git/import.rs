@@ -16,6 +16,8 @@ pub(super) enum Base<'a> {
     Nothing,
     /// Another commit, which it names.
     Parent(&'a Commit),
+    /// The same, of a repository that is begun.
+    Upon(&'a Commit),
     /// The files of another commit, which it does not name.
     Tree(&'a Commit),
     /// A commit of a person's repository, whose objects are at hand.
@@ -40,7 +42,7 @@ pub(super) fn write_commit<'a>(
     let message = match (&words, base) {
         (Some(words), _) => words.message,
         (None, Base::Parent(_)) => "result",
-        (None, Base::Nothing | Base::Tree(_) | Base::On(_)) => "baseline",
+        (None, Base::Nothing | Base::Upon(_) | Base::Tree(_) | Base::On(_)) => "baseline",
     };
     let when = words.as_ref().map_or(WHEN, |words| words.when);
     let who = |who: Option<&Who>| match who {
@@ -56,7 +58,7 @@ pub(super) fn write_commit<'a>(
     write!(out, "data {}\n{message}\n", message.len())?;
     match base {
         Base::Nothing => {}
-        Base::Parent(parent) => writeln!(out, "from {}", parent.commit)?,
+        Base::Parent(parent) | Base::Upon(parent) => writeln!(out, "from {}", parent.commit)?,
         Base::On(commit) => writeln!(out, "from {commit}")?,
         Base::Tree(same) => writeln!(out, "M 040000 {} \"\"", same.tree)?,
     }

@@ -43,11 +43,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use cto_core::task::source::branch_policy;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::git_names;
 use cto_core::workspace::tree::FileKind;
 
 use crate::host::programs::Program;
+use crate::task::cases::FixtureFile;
 use command::{asked, finish, last_line, scrubbed, told};
 use import::{Base, Words, quoted, write_commit};
 
@@ -99,8 +101,10 @@ pub enum Edit<'a> {
 }
 
 // A fixed time: the same content always gives the same commit id.
-const BRANCH: &str = "refs/heads/main";
-const RESULT: &str = "refs/heads/cto-result";
+const BRANCH: &str = branch_policy::BASE_REF;
+const RESULT: &str = branch_policy::RESULT_REF;
+/// Commits below the one that a disposable repository starts from.
+pub const HISTORY: u64 = 1;
 
 // No attribute of the work tree may convert, filter or re-encode content: this file wins over all
 // of them.
@@ -193,6 +197,25 @@ impl HarnessRepo {
         files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
         self.import(BRANCH, (Base::Nothing, None), files)
+    }
+
+    /// The commit a case starts from: its files alone, or with a past below them, so that a repository has
+    /// history.
+    pub fn import_start(
+        &self,
+        files: &[FixtureFile],
+        with_history: bool,
+    ) -> Result<Commit, GitError> {
+        let all = files
+            .iter()
+            .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
+        let Some(first) = files.first().filter(|_| with_history) else {
+            return self.import_baseline(all);
+        };
+        // The first file was empty once: no file of the case is missing from the commit it starts from.
+        let begun = [(&first.path, Edit::inline(FileKind::Regular, b""))];
+        let begun = self.import(BRANCH, (Base::Nothing, None), begun)?;
+        self.import(BRANCH, (Base::Upon(&begun), None), all)
     }
 
     /// The measured tree as one commit on the baseline. Commits an engine made are never used.

@@ -1,8 +1,10 @@
 //! The workspace of a run, and the truth about it: our own walk, our own git directory. `ignored.rs`: which
-//! new paths ignore rules cover; `meanwhile.rs`: a look while an engine still runs.
+//! new paths ignore rules cover; `meanwhile.rs`: a look while an engine still runs; `refs.rs`: where an engine's
+//! own refs point.
 
 mod ignored;
 mod meanwhile;
+mod refs;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

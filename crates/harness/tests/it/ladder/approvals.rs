@@ -11,10 +11,11 @@ use super::assert_forged;
 use crate::{assert_bad, house, verdict};
 use cto_core::verify::Standing;
 
-struct Desk {
-    house: House,
-    case: String,
-    key: PathBuf,
+/// A house with a key that may approve, and a case to ask for.
+pub struct Desk {
+    pub house: House,
+    pub case: String,
+    pub key: PathBuf,
 }
 
 impl Desk {
@@ -22,6 +23,10 @@ impl Desk {
         let house = house();
         let case = Case::new("quick").extra("approval_required = true");
         let case = house.case(&case);
+        Self::of(house, case)
+    }
+
+    pub fn of(house: House, case: String) -> Self {
         let key = make_key(&house, "id");
         let desk = Self { house, case, key };
         let public = desk.public();
@@ -32,19 +37,22 @@ impl Desk {
         desk
     }
 
-    fn public(&self) -> String {
+    pub fn public(&self) -> String {
         format!("{}.pub", self.key.display())
     }
 
     fn request(&self) -> Value {
-        let answer =
-            self.house
-                .cto(&["request", &self.case, "--work-id", "CTO-WORK-049", "--json"]);
+        self.request_with(&[])
+    }
+
+    pub fn request_with(&self, more: &[&str]) -> Value {
+        let args = ["request", &self.case, "--work-id", "CTO-WORK-049", "--json"];
+        let answer = self.house.cto(&[&args[..], more].concat());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         answer.json()["request"].clone()
     }
 
-    fn say(&self, request: &Value, sentence: &str, key: &str) -> Answer {
+    pub fn say(&self, request: &Value, sentence: &str, key: &str) -> Answer {
         let id = request["request_id"].as_str().unwrap();
         self.house.cto(&[
             "approve",
@@ -57,18 +65,18 @@ impl Desk {
         ])
     }
 
-    fn approve(&self, request: &Value) {
+    pub fn approve(&self, request: &Value) {
         let sentence = request["sentence"].as_str().unwrap();
         let answer = self.say(request, sentence, self.key.to_str().unwrap());
         assert_eq!(answer.code, Some(0), "{answer:?}");
     }
 
-    fn run(&self, request: &Value) -> Bundle {
+    pub fn run(&self, request: &Value) -> Bundle {
         let id = request["request_id"].as_str().unwrap();
         self.house.run_args(&["run", "--request", id, "--json"]).1
     }
 
-    fn file(&self, request: &Value, name: &str) -> PathBuf {
+    pub fn file(&self, request: &Value, name: &str) -> PathBuf {
         let id = request["request_id"].as_str().unwrap();
         self.house
             .state()

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod stage3;
+mod stage4;
 mod targets;
 
 use std::fs;

@@ -1,4 +1,7 @@
-//! The repository a run copies from, as the run sees it: opened, looked at, read, and left alone.
+//! The repository a run copies from, as the run sees it: opened, looked at, read, and left alone. `disposable.rs`:
+//! one that is made to be thrown away.
+
+pub mod disposable;
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
