@@ -94,7 +94,10 @@ impl Places {
                 .ok()
                 .filter(fs::Metadata::is_file);
             let from = on_disk::locate(after, &one.path);
-            let made = fill(&self.aside(number), &from, like.as_ref(), new.kind);
+            // A name of its own until it is whole: a torn one is nobody's, and goes with the room.
+            let part = self.aside(number).with_extension("part");
+            let made = fill(&part, &from, like.as_ref(), new.kind)
+                .and_then(|()| fs::rename(&part, self.aside(number)));
             made.and_then(|()| match is(&self.aside(number), Some(new)) {
                 true => Ok(()),
                 false => Err(io::Error::other("its copy is another")),
