@@ -204,26 +204,13 @@ pub fn completed(findings: &[Code]) -> Event {
     })
 }
 
+/// In the settlement of a run, by the newest rules.
 fn outcome() -> Event {
-    Event::OperatorOutcomeRecorded(OperatorOutcome {
-        outcome: Outcome::Accepted,
-        actor: "o".into(),
-        given_ahead: false,
-        rules: Rules::NEWEST.number(),
-        record_sha256: Digest::of(b"record"),
-        land: Some(LandMode::Merge),
-        reverts: None,
-    })
-}
-
-fn landing() -> Event {
-    Event::LandingUpdated(LandingUpdated {
-        step: LandingStep::Landed,
-        mode: LandMode::Merge,
-        old_commit: None,
-        new_commit: None,
-        detail: None,
-    })
+    let digest = Digest::of(b"record");
+    let data = serde_json::json!({"outcome": "accepted", "actor": "o", "given_ahead": false,
+        "rules": Rules::NEWEST.number(), "record_sha256": digest, "land": "merge"});
+    serde_json::from_value(serde_json::json!({"type": "operator.outcome.recorded", "data": data}))
+        .unwrap()
 }
 
 fn text(make: fn(EngineText) -> Event) -> Event {
@@ -232,6 +219,7 @@ fn text(make: fn(EngineText) -> Event) -> Event {
     })
 }
 const PHASE: &str = r#"{"type": "engine.phase", "data": {"phase": "p", "agent": "a"}}"#;
+const LANDED: &str = r#"{"type":"landing.updated","data":{"step":"landed","mode":"merge"}}"#;
 const ASKED: &str = r#"{"type":"engine.permission","data":{"question":"","options":[],"answer":"cancelled","rule":"no_option"}}"#;
 /// Every kind of event, with the variants the order depends on.
 fn alphabet() -> Vec<(&'static str, Event)> {
@@ -285,7 +273,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
             verified(Some("no command"), vec![Code::MissingTestCommand]),
         ),
         ("outcome", outcome()),
-        ("landing", landing()),
+        ("landing", serde_json::from_str(LANDED).unwrap()),
         ("completed", completed(&[])),
         ("gone", completed(&[Code::ProviderUnavailable])),
         ("abort", completed(&[Code::Interrupted])),

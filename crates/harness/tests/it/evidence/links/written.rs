@@ -256,7 +256,7 @@ fn a_settlement_without_a_writer_is_closed_and_says_nothing() {
     let answer = desk.shelf.house.cto(&["recover", "--json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let closed = Bundle::at(&place);
-    assert_eq!(closed.codes(), ["operator_rejected", "interrupted"]);
+    assert_eq!(closed.codes(), ["interrupted", "operator_rejected"]);
     let id = closed.run_id();
     let verified = desk.shelf.house.cto(&["verify", &id, "--json"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
