@@ -78,7 +78,7 @@ pub fn message(words: &str, trailers: &Trailers) -> Result<String, BadMessage> {
             .iter()
             .any(|own| word.eq_ignore_ascii_case(own))
     };
-    if lines.iter().any(|line| is_own(line)) {
+    if lines.iter().any(is_own) {
         return Err(BadMessage::OwnTrailer);
     }
     let text = lines.join("\n");
