@@ -67,7 +67,7 @@ fn a_branch_is_one_ref_and_nothing_else() {
     assert_eq!(lab.work_bytes(), work);
     assert_eq!(fs::read(lab.repo().join(".git/index")).unwrap(), index);
     lab.assert_tidy("branch");
-    let again = lab.with_order(branch, |order| prepare(order)).unwrap();
+    let again = lab.with_order(branch, prepare).unwrap();
     assert!(again.is_landed, "the same again is there already");
     drop(again);
     let other = lab.land_as(|order| {
@@ -151,7 +151,8 @@ fn kinds_of_repositories_that_people_have() {
             lab
         }
     };
-    let kinds: [(&str, Box<dyn Fn() -> Lab>); 8] = [
+    type Made = Box<dyn Fn() -> Lab>;
+    let kinds: [(&str, Made); 8] = [
         (
             "sha256",
             Box::new(|| Lab::with(&["-b", "main", "--object-format=sha256"])),

@@ -204,7 +204,7 @@ impl Lab {
     }
 
     fn prepare(&self) -> Result<Ready, LandingError> {
-        self.with_order(|_| {}, |order| prepare(order))
+        self.with_order(|_| {}, prepare)
     }
 
     fn land(&self) -> Result<Landed, LandingError> {
