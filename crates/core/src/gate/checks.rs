@@ -93,7 +93,11 @@ pub fn source_state(input: &GateInput<'_>) -> Outcome {
             Some("the source was not looked at".into()),
         ),
         (Some(_), MaybeKnown::Known(Looked::Unusable(why))) => {
-            Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone()))
+            let code = match input.stage >= Stage::Five {
+                true => Code::TargetNotAdmitted,
+                false => Code::SourceNotAdmitted,
+            };
+            Outcome::Blocked(code, Some(why.clone()))
         }
         (Some(source), MaybeKnown::Known(Looked::Found(look))) => match look.status.dirt() {
             Some(dirt) if !source.from_head => {
@@ -115,7 +119,7 @@ fn disposable(made: &MaybeKnown<Result<(), String>>) -> Outcome {
 }
 
 /// The highest stage that this version runs.
-pub const HIGHEST: Stage = Stage::Four;
+const HIGHEST: Stage = Stage::Five;
 
 pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
@@ -123,7 +127,7 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
         match input.stage {
             _ if closed(input) => ENGINE_CLOSED,
             Stage::One => Outcome::NotApplicable("stage 1 changes nothing"),
-            // Nobody lands in a target yet, whoever approves it.
+            // Nobody runs there yet, whoever approves it.
             stage if needed <= stage && needed > HIGHEST => {
                 match super::admissions::stage_proof(input) {
                     // One cause, one blocker.

@@ -23,7 +23,7 @@ mod preflight;
 
 pub use admissions::model_result;
 pub use around::{interpreter_too_old, packages_differ};
-pub use checks::{HIGHEST, chosen_by, programs_named, programs_needed, toolchains_chosen};
+pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 pub use preflight::{Answer, advice, how_it_ended};
 

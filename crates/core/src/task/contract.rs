@@ -150,6 +150,7 @@ pub struct Contract {
     pub instructions_sha256: Option<Digest>,
     pub route: String,
     pub repo_scope: String,
+    /// The directory of the repository that may be changed; `none` where there is none, or nobody looked at it yet.
     pub target_repository: String,
     pub authority_basis: String,
     pub risk_class: RiskClass,
@@ -211,6 +212,15 @@ pub struct Circumstances {
     /// Visible checks may trace.
     pub trace: bool,
     pub reasons: Reasons,
+    /// What the admission of the repository that may be changed forbids, whatever the case says.
+    pub also_forbidden: Forbidden,
+}
+
+/// Paths and actions that are forbidden beside those of a case.
+#[derive(Clone, Debug, Default)]
+pub struct Forbidden {
+    pub paths: Vec<PathRule>,
+    pub actions: BTreeSet<Action>,
 }
 
 /// Joins a checked case with its circumstances. It cannot fail: every error was found earlier.
@@ -220,6 +230,13 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     reasons.tests_may_change.extend(case.tests_may_change);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::OUTWARD);
+    forbidden_actions.extend(with.also_forbidden.actions);
+    let mut forbidden_paths = case.forbidden_paths;
+    for rule in with.also_forbidden.paths {
+        if !forbidden_paths.contains(&rule) {
+            forbidden_paths.push(rule);
+        }
+    }
     let limits = with.limits.of(case.limits);
     // A case is a template for every stage: where it leaves its own files, the stage says what may be
     // changed. What is wider than the stage stays what it is, and a gate refuses it.
@@ -243,7 +260,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         authority_basis: case.authority_basis,
         risk_class: case.risk_class,
         allowed_paths: case.allowed_paths,
-        forbidden_paths: case.forbidden_paths,
+        forbidden_paths,
         forbidden_actions,
         mutation_mode,
         approval_required: case.approval_required || (by_stage && stage.needs_approval()),
@@ -363,6 +380,7 @@ rollback = "discard the copy"
                 model: None,
                 stage: Stage::Two,
                 target_head: MaybeKnown::Known("none".into()),
+                target_admission_sha256: None,
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
                 required_events: Vec::new(),
@@ -382,6 +400,7 @@ rollback = "discard the copy"
             variables: BTreeMap::new(),
             trace: false,
             reasons: Reasons::default(),
+            also_forbidden: Forbidden::default(),
         }
     }
 

@@ -36,6 +36,9 @@ pub struct Lane {
     pub stage: Stage,
     /// `none` where no target exists.
     pub target_head: MaybeKnown<String>,
+    /// The admission of the repository that may be changed; absent where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_admission_sha256: Option<Digest>,
     /// The script a scripted engine plays, by digest.
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.

@@ -6,14 +6,15 @@ use std::borrow::Cow;
 use cto_core::gate::LaneFacts;
 use cto_core::gate::ladder::{self, LaneKey};
 use cto_core::gate::opening::Opening;
-use cto_core::task::contract::Stage;
+use cto_core::gate::target::TargetFound;
+use cto_core::task::contract::{Label, Stage};
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::money::{MAX_PRICES, Prices, SpendLimit};
 
 use super::contract_of;
 use crate::host::failure::Failure;
 use crate::host::{self, Env, Home, OwnProgram};
-use crate::records::{self, Wanted};
+use crate::records::{self, Wanted, targets};
 use crate::task::request::Request;
 
 /// What is known of a lane before any gate is asked.
@@ -24,6 +25,8 @@ pub struct Footing {
     pub lane: MaybeKnown<LaneFacts>,
     /// The stage asked for, or the one that is meant where nobody named one.
     pub stage: Stage,
+    /// The admission of the repository that may be changed, read once.
+    pub target: TargetFound,
 }
 
 /// Looks at gate, records and proofs.
@@ -68,18 +71,26 @@ pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> F
         opening,
         lane,
         stage,
+        target: targets::asked(&request.manifest, request.target.as_deref(), stage, env),
     }
 }
 
-/// The request at the stage that is meant, with the price of the model that is meant.
+/// The request at the stage that is meant, with the price of the model that is meant and the repository that is admitted.
 pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Result<Cow<'r, Request>, Failure> {
     let spend = spend_limit(request, footing)?;
-    if request.stage == footing.stage && spend.is_none() {
+    let admitted = match (&footing.target, request.label) {
+        (TargetFound::Known(found), Label::Case) => Some(found),
+        _ => None,
+    };
+    if request.stage == footing.stage && spend.is_none() && admitted.is_none() {
         return Ok(Cow::Borrowed(request));
     }
     let mut request = request.clone().at_stage(footing.stage);
     request.limits.model_spend = spend;
-    Ok(Cow::Owned(request))
+    Ok(Cow::Owned(match admitted {
+        None => request,
+        Some(found) => request.on_target(found),
+    }))
 }
 
 /// What the run may cost, by the price of its model. Where no model is admitted there is none to pay.

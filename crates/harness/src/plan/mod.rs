@@ -36,12 +36,11 @@ use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::target::TargetFound;
 use cto_core::gate::{Answer, Credential, Endpoint, GateInput, GateReport, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Label, Lane, Stage,
+    self, Circumstances, Contract, ContractDocument, Forbidden, InvalidContract, Label, Lane, Stage,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -169,6 +168,7 @@ pub fn contract_of(
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: target_head(request),
+            target_admission_sha256: request.admitted.as_ref().map(|found| found.sha256),
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),
             terminal_event: request
@@ -199,6 +199,7 @@ pub fn contract_of(
         variables: request.variables.clone(),
         trace: request.trace,
         reasons: request.reasons.clone(),
+        also_forbidden: forbidden_there(request),
     };
     let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {
@@ -265,7 +266,12 @@ pub fn plan(
     own: &OwnProgram,
     still: Still<'_>,
 ) -> Planned {
-    let Footing { opening, lane, .. } = footing;
+    let Footing {
+        opening,
+        lane,
+        target,
+        ..
+    } = footing;
     let mut planned = Planned::begun(contract_of(request, own, &lane, env), lane);
     let (mut host, mut looked, mut answer) = (
         MaybeKnown::NotLookedAt,
@@ -281,7 +287,7 @@ pub fn plan(
         )),
         _ => None,
     };
-    let (refused, target) = (source_refused(request, home), target_of(request, env));
+    let refused = source_refused(request, home);
     loop {
         let input = GateInput {
             contract: &planned.contract,
@@ -349,7 +355,7 @@ pub fn plan(
 /// Only a repository that is changed has a commit that a contract binds.
 fn target_head(request: &Request) -> MaybeKnown<String> {
     match (request.label, request.stage) {
-        (Label::Case, Stage::Four) => MaybeKnown::NotLookedAt,
+        (Label::Case, Stage::Four | Stage::Five) => MaybeKnown::NotLookedAt,
         _ => MaybeKnown::Known("none".into()),
     }
 }
@@ -358,14 +364,19 @@ fn target_head(request: &Request) -> MaybeKnown<String> {
 fn source_refused(request: &Request, home: &Home) -> Option<String> {
     request.source_refused.clone().or_else(|| {
         let source = request.source.as_ref();
-        let source = source.filter(|_| request.label == Label::Case)?;
+        let copied = request.label == Label::Case && request.admitted.is_none();
+        let source = source.filter(|_| copied)?;
         targets::is_no_target(&source.path, None, home).err()
     })
 }
 
-fn target_of(request: &Request, env: &Env) -> TargetFound {
-    let named = request.target.as_deref();
-    targets::asked(&request.manifest, named, request.stage, env)
+/// What the admission of a repository forbids beside the case.
+fn forbidden_there(request: &Request) -> Forbidden {
+    let admitted = request.admitted.as_ref().map(|found| &found.record);
+    admitted.map_or_else(Forbidden::default, |record| Forbidden {
+        paths: record.forbidden_paths.clone(),
+        actions: record.forbidden_actions.clone(),
+    })
 }
 
 /// Makes the way to the model and sends one real request over it.

@@ -25,11 +25,12 @@ use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::engine::profile::Profile;
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::gate::opening::Asked;
+use cto_core::records::{Recorded, TargetAdmission};
 use cto_core::run::event::Origin;
 use cto_core::task::again::REVERIFY;
 use cto_core::task::case_file::{CaseFile, ContractIssue};
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
-use cto_core::task::source::{Source, SourceRecord};
+use cto_core::task::source::{Source, SourceClass, SourceRecord};
 use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
@@ -75,6 +76,8 @@ pub struct Request {
     pub request_id: Option<RunId>,
     /// The admission of the repository that may be changed, by its file.
     pub target: Option<PathBuf>,
+    /// The same as it was read; set by planning alone.
+    pub admitted: Option<Box<Recorded<TargetAdmission>>>,
     /// Which of the operator's environments come along; none where nobody asked.
     pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
@@ -135,6 +138,7 @@ impl Request {
             source_refused: None,
             request_id: None,
             target: None,
+            admitted: None,
             environments: None,
             toolchains: Vec::new(),
             variables: BTreeMap::new(),
@@ -319,6 +323,24 @@ impl Request {
                 source_refused: Some(why),
                 ..self
             },
+        }
+    }
+
+    /// Runs the case on a private copy of the repository that an admission names.
+    pub fn on_target(self, found: &Recorded<TargetAdmission>) -> Self {
+        let source = SourceRequest {
+            path: PathBuf::from(&found.record.target_repository_path),
+            record: SourceRecord {
+                path: None,
+                owner: found.record.repository_owner.clone(),
+                ownership_evidence: found.record.ownership_evidence.clone(),
+                class: SourceClass::OwnedLocal,
+            },
+            from_head: false,
+        };
+        Self {
+            admitted: Some(Box::new(found.clone())),
+            ..self.copying(Some(source))
         }
     }
 

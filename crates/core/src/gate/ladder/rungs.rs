@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::{LaneKey, StageProof, Standing, find_proof};
-use crate::gate::HIGHEST;
 use crate::task::contract::Stage;
 use crate::values::ids::{EngineId, RunId};
 
@@ -91,12 +90,12 @@ pub fn next_rung(engine: &EngineId, rungs: &[Rung]) -> Option<NextRung> {
             "your approval of a run in a repository that is made to be thrown away",
             format!("request CASE --stage 4 --engine {engine}"),
         ),
-        Stage::Five if HIGHEST >= Stage::Five => (
+        Stage::Five => (
             "an admitted repository of yours, your approval, and your word on the result",
             format!("request CASE --stage 5 --target FILE --engine {engine}"),
         ),
-        Stage::Five | Stage::Six => (
-            "a landing in a repository of yours, which this version does not do yet",
+        Stage::Six => (
+            "a comparison of lanes, which this version does not make yet",
             format!("ladder --engine {engine}"),
         ),
     };

@@ -30,8 +30,7 @@ pub struct Stage5Proof {
     pub lane: LaneKey,
     /// The run that is settled: gates, approval, patch and checks are there.
     pub run: Continues,
-    /// Of the admission: what the contract names as its target.
-    pub target_admission_sha256: String,
+    pub target_admission_sha256: Digest,
     pub target_repository: RepositoryName,
     pub target_repository_admission_status: AdmissionStatus,
     pub target_repository_start_clean: bool,
@@ -107,7 +106,7 @@ impl Stage5Proof {
             case_id: contract.case_id.clone(),
             lane: LaneKey::of(&contract.lane),
             run: named.clone(),
-            target_admission_sha256: contract.target_repository.clone(),
+            target_admission_sha256: contract.lane.target_admission_sha256?,
             target_repository: looks.repository.clone()?,
             target_repository_admission_status: AdmissionStatus::Admitted,
             target_repository_start_clean: looks.source_status_before.dirt().is_none(),

@@ -171,9 +171,14 @@ pub fn look_at(
     if let Some(why) = first.and_then(|first| first.other_commit(&look)) {
         return unusable(why);
     }
-    if request.label == Label::Case
-        && let Err(why) = targets::is_no_target(&view.repo.top, Some(&view.repo.common_dir), home)
-    {
+    let fits = match (&request.admitted, request.label) {
+        (Some(_), _) => is_whole(&asked.path, &view.repo.top),
+        (None, Label::Case) => {
+            targets::is_no_target(&view.repo.top, Some(&view.repo.common_dir), home)
+        }
+        (None, Label::Try) => Ok(()),
+    };
+    if let Err(why) = fits {
         return unusable(why);
     }
     planned.stand = Places::of(env, home).stand(&view.repo.top);
@@ -193,7 +198,12 @@ pub fn look_at(
             source.head = MaybeKnown::Known(look.head.clone());
         }
         let top = view.repo.top.as_os_str().as_bytes();
-        contract.lane.repository = Some(RepositoryName::of(top));
+        let name = RepositoryName::of(top);
+        if request.admitted.is_some() {
+            contract.target_repository.clone_from(&name.name);
+            contract.lane.target_head = MaybeKnown::Known(look.head.clone());
+        }
+        contract.lane.repository = Some(name);
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
             let known = Checkout::find_any(home, &look.tree);
@@ -253,6 +263,14 @@ pub fn host_names(planned: &Planned, request: &Request, env: &Env) -> HostNames 
     // What was typed may lie below the top.
     let is_top = |typed: &&Path| top.is_none_or(|top| same_place(typed, top));
     HostNames::of_host(top.into_iter().chain(typed.filter(is_top)), env)
+}
+
+/// An admission is of a repository, not of a directory in one: its rules are counted from the top.
+fn is_whole(admitted: &Path, top: &Path) -> Result<(), String> {
+    match same_place(admitted, top) {
+        true => Ok(()),
+        false => Err("the admission names a directory inside of a repository".into()),
+    }
 }
 
 fn same_place(one: &Path, other: &Path) -> bool {
