@@ -7,6 +7,7 @@
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
 //! - `branches.rs` those of a disposable repository; `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
+//! - `result.rs` the commit that a result will be in the repository of its operator
 //! - `spent.rs` copies that go while the next commands run
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
@@ -26,6 +27,7 @@ mod branches;
 mod fake_baseline;
 mod open;
 mod record;
+mod result;
 mod setup;
 mod spent;
 
@@ -350,7 +352,9 @@ fn execute(
 
     progress.step("measure", "what really changed");
     let since = Instant::now();
-    let measured = workspace.measure(bundle, execution.plan, given)?;
+    let named = result::Named::of(bundle, request, execution);
+    let name = |patch: &Path| named.as_ref().map(|named| named.commit(patch));
+    let measured = workspace.measure(bundle, execution.plan, given, &name)?;
     execution.clock.step(Step::Measure, since);
     if end == Some(ProcessEnd::Cancelled) {
         return Err(Stop::Cancelled);

@@ -26,6 +26,7 @@ mod making;
 mod objects;
 mod places;
 pub mod recover;
+pub mod result;
 mod store;
 mod target;
 

@@ -93,12 +93,14 @@ impl Workspace {
     }
 
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`. A patch that was
-    /// put in stays as it is, byte for byte.
+    /// put in stays as it is, byte for byte. `name` tells what commit a patch will be in somebody's repository, where
+    /// it is for one.
     pub fn measure(
         &self,
         bundle: &mut OpenBundle,
         plan: &Plan,
         given: Option<PathBuf>,
+        name: &dyn Fn(&Path) -> Option<Result<String, Finding>>,
     ) -> Result<Measured, WorkspaceError> {
         let since = Instant::now();
         // Nothing records the mode of the top; closed, it would only hide what there is to judge.
@@ -144,11 +146,26 @@ impl Workspace {
         let (applied, withheld) = self.keep_patch(bundle, &patch, changes.len() as u64)?;
         let oversize = oversize(applied.bytes);
         bundle.emit(Event::PatchApplied(applied))?;
+        let contract = &plan.contract;
+        let in_scope = changes.iter().all(|change| {
+            path_standing(
+                &change.path,
+                &contract.allowed_paths,
+                &contract.forbidden_paths,
+            ) == PathStanding::Allowed
+        });
+        // What lands nowhere anyway needs no name there.
+        let lands = in_scope && !changes.is_empty() && withheld.is_none() && oversize.is_none();
+        let named = lands.then(|| name(&patch)).flatten().transpose();
+        let (named, unnamed) = match named {
+            Ok(named) => (named, None),
+            Err(finding) => (None, Some(finding)),
+        };
 
         let mut diff = DiffChecked {
             baseline_tree: self.baseline_commit.tree.clone(),
             result_tree: result.tree.clone(),
-            result_commit: result.commit.clone(),
+            result_commit: named.unwrap_or_else(|| result.commit.clone()),
             changes: changes.clone(),
             scratch: count,
             leftovers: left,
@@ -159,14 +176,6 @@ impl Workspace {
             .iter()
             .map(|b| b.code)
             .collect();
-        let contract = &plan.contract;
-        let in_scope = changes.iter().all(|change| {
-            path_standing(
-                &change.path,
-                &contract.allowed_paths,
-                &contract.forbidden_paths,
-            ) == PathStanding::Allowed
-        });
         bundle.emit(Event::GitDiffChecked(diff))?;
         bundle.trace(
             "workspace.measure",
@@ -178,6 +187,7 @@ impl Workspace {
         let mut findings = unfinished_work(&walked, &unfinished, contract);
         findings.extend(misplaced);
         findings.extend(withheld);
+        findings.extend(unnamed);
         let can_be_applied = oversize.is_none();
         findings.extend(oversize);
         Ok(Measured {
