@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::work::run::TaskArgs;
+use crate::cli::args::task::TaskArgs;
 use crate::host::failure::Failure;
 use crate::host::{self, OwnProgram};
 use crate::plan;

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use cto_testkit::{Answer, Bundle, Repo};
 use serde_json::{Value, json};
@@ -329,4 +331,64 @@ fn what_is_no_word_of_its_owner_is_none() {
     let answer = owner.cto(&["outcome", &id, "accept"]);
     assert_eq!(answer.json()["error"]["code"], "not_settled", "{answer:?}");
     assert_eq!(owner.repo.bytes(), before);
+}
+
+/// Kills the command at ever later instants; after each kill one recovery leaves the old or the new commit, clean,
+/// and the word can be said again.
+#[test]
+fn killed_at_any_instant_one_recovery_leaves_the_old_or_the_new_commit() {
+    const ROUNDS: u64 = 12;
+    let owner = Owner::new();
+    let run = owner.waiting(&[]);
+    let (id, old) = (run.run_id(), owner.head());
+    let result = run.report()["result"]["commit"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let key = owner.desk.key.to_str().unwrap().to_owned();
+    let words = ["outcome", &id, "accept", "--key", &key];
+    let since = Instant::now();
+    let whole = owner.desk.house.cto(&["outcome", &id, "accept", "--json"]);
+    assert_eq!(whole.code, Some(3), "without a key: {whole:?}");
+    // As long as a command takes here that does nothing, and some more.
+    let step =
+        (since.elapsed() * 6).max(Duration::from_millis(240)) / u32::try_from(ROUNDS).unwrap();
+    for round in 1..=ROUNDS {
+        let mut child = owner.desk.house.start(&words);
+        sleep(step * u32::try_from(round).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let recovered = owner.desk.house.cto(&["recover", "--json"]);
+        assert_eq!(recovered.code, Some(0), "{round}: {recovered:?}");
+        let head = owner.head();
+        assert!(head == old || head == result, "{round}: {head}");
+        assert_eq!(owner.repo.git(&["status", "--porcelain"]), "", "{round}");
+        owner.repo.git(&["fsck", "--strict"]);
+        let lock = Path::new(owner.repo.path()).join(".git/index.lock");
+        assert!(!lock.exists(), "{round}: the lock stays");
+        if head == result {
+            break;
+        }
+    }
+    let shown = || owner.desk.house.cto(&["show", &id, "--json"]).json();
+    if shown()["effective"]["standing"] != "accepted" {
+        if owner.head() == result {
+            // It is in the repository: nothing else can be said of it before that is sealed.
+            let other = owner.cto(&["outcome", &id, "reject"]);
+            assert_eq!(other.json()["error"]["code"], "not_settled", "{other:?}");
+        }
+        let again = owner.cto(&["outcome", &id, "accept"]);
+        assert_eq!(again.code, Some(0), "{again:?}");
+        owner.settlement(&again);
+    }
+    assert_eq!(owner.head(), result);
+    assert_eq!(shown()["effective"]["standing"], "accepted");
+    assert_eq!(
+        owner
+            .repo
+            .git(&["rev-list", "--count", &format!("{old}..")]),
+        "1",
+        "landed once"
+    );
+    assert_eq!(journals(&owner), 0);
 }
