@@ -1,6 +1,7 @@
 //! Stage 5: an engine's work reaches a repository that somebody owns, once it was approved, verified and accepted.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -391,4 +392,89 @@ fn killed_at_any_instant_one_recovery_leaves_the_old_or_the_new_commit() {
         "landed once"
     );
     assert_eq!(journals(&owner), 0);
+}
+
+/// Files with secrets' names are in the repository and in its past; the engine has neither, and they stay.
+#[test]
+fn secrets_by_name_are_missing_from_the_copy_and_from_its_objects() {
+    const SECRET: &str = "word-that-nobody-is-shown";
+    let owner = Owner::new();
+    for path in [".env.production", "secrets/token", "credentials/key"] {
+        let place = Path::new(owner.repo.path()).join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, format!("{SECRET}\n")).unwrap();
+    }
+    owner.repo.commit("what nobody should commit");
+    owner.repo.write("README.md", "later\n");
+    owner.repo.commit("later");
+    // The script does not say the word itself.
+    let pattern = SECRET.replace("nobody", "nobod[y]");
+    let looks = format!(
+        "(git cat-file --batch-all-objects --batch; git log -p --all; cat $(find . -type f)) 2>&1 | grep -aq {pattern} && echo 'broken(' >> strings.py; true"
+    );
+    let honest = stage4::also(&owner.desk.house, "looks", &[&looks]);
+    let run = owner.waiting(&["--script", &honest]);
+    assert!(
+        run.anywhere(SECRET).is_empty(),
+        "{:?}",
+        run.anywhere(SECRET)
+    );
+    // The same look where there is something to find.
+    let here = looks.replace(&pattern, "slugify");
+    let finds = stage4::also(&owner.desk.house, "finds", &[&here]);
+    let request = owner.request(&["--script", &finds]);
+    owner.desk.approve(&request);
+    let found = owner.desk.run(&request);
+    assert!(found.has_code("verification_failed"), "{:?}", found.codes());
+    let accepted = owner.cto(&["outcome", &run.run_id(), "accept"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    assert_eq!(owner.repo.git(&["status", "--porcelain"]), "");
+    let kept = fs::read_to_string(Path::new(owner.repo.path()).join("secrets/token"));
+    assert_eq!(kept.unwrap(), format!("{SECRET}\n"));
+}
+
+/// What its owner has lying around stays as it is: a stash, a linked work tree, hooks that would say so if they ran.
+#[test]
+fn what_its_owner_has_lying_around_stays_as_it_is() {
+    let owner = Owner::new();
+    let repo = &owner.repo;
+    let top = Path::new(repo.path());
+    repo.write("README.md", "half done\n");
+    repo.git(&["stash", "-q"]);
+    let linked = owner.desk.house.root().join("linked");
+    repo.git(&[
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "side",
+        linked.to_str().unwrap(),
+    ]);
+    fs::write(linked.join("README.md"), "theirs\n").unwrap();
+    let ran = owner.desk.house.root().join("hook-ran");
+    for hook in [
+        "pre-commit",
+        "post-commit",
+        "reference-transaction",
+        "post-checkout",
+        "post-index-change",
+    ] {
+        let path = top.join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let run = owner.waiting(&[]);
+    let stash = repo.git(&["rev-parse", "refs/stash"]);
+    let _ = fs::remove_file(&ran);
+    let accepted = owner.cto(&["outcome", &run.run_id(), "accept"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    assert!(!ran.exists(), "no hook runs");
+    assert_eq!(repo.git(&["rev-parse", "refs/stash"]), stash);
+    assert_eq!(
+        fs::read_to_string(linked.join("README.md")).unwrap(),
+        "theirs\n"
+    );
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    repo.git(&["fsck", "--strict"]);
 }
