@@ -40,7 +40,8 @@ pub fn source(engine: &EngineId) -> Value {
         "engine": engine, "source_admission_status": "admitted", "source_name": engine, "source_url": "https://example.com/",
         "source_type": "a program of this host", "retrieval_date": "2026-01-01", "retrieval_command": "none",
         "integrity_reference": format!("sha256:{}", "0".repeat(64)), "license_note": "none is asked", "license_status": "resolved",
-        "allowed_execution_modes": ["copied-fixture", "copied-repo", "sandbox-repo"], "blocked_execution_modes": ["owned-noncritical-repo"],
+        "allowed_execution_modes": ["copied-fixture", "copied-repo", "sandbox-repo", "owned-noncritical-repo"],
+        "blocked_execution_modes": ["candidate-default"],
         "protected_source_boundary": "its own directory", "review_trigger": "never kept", "pinned_tag": "v0",
     })
 }

@@ -1,0 +1,134 @@
+//! Who asks and answers in the place of an operator: a key made for the occasion by the real `ssh-keygen`, the real
+//! store and the real record of signers, all of it in the validator's own state home. No operator's key, store or
+//! record is reached from here.
+
+use std::path::PathBuf;
+
+use cto_core::bundle::approval::sshsig::Purpose;
+use cto_core::bundle::approval::{Answer, ExecutionRequest, Said};
+use cto_core::values::digest::Digest;
+use cto_core::values::time::Utc;
+use serde_json::json;
+
+use super::Bench;
+use crate::evidence::{SealedBundle, signers};
+use crate::host::failure::Failure;
+use crate::host::{self, files};
+use crate::run::approvals::asking;
+use crate::run::approvals::signature::{Signing, make_key, sign};
+use crate::run::approvals::store::Store;
+use crate::task::request::Request;
+
+/// What the key is called in the record of signers.
+const ACTOR: &str = "cto-validate";
+const MAX_KEY: u64 = 16 << 10;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What the desk says to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Says {
+    Yes,
+    No,
+}
+
+pub struct Desk {
+    key: PathBuf,
+}
+
+impl Desk {
+    /// Makes the key, and lets it sign in the state home of the validator.
+    pub fn open(bench: &Bench<'_>) -> Result<Self, Failure> {
+        let cannot = |why: &dyn std::error::Error| {
+            Failure::internal("no_desk", "nobody can answer in the place of an operator")
+                .because(why)
+                .so("nothing was shown")
+        };
+        let dir = bench.root.join("desk");
+        let key = dir.join("key");
+        if key.symlink_metadata().is_err() {
+            host::make_private_dir(&dir).map_err(|error| cannot(&error))?;
+            make_key((bench.home, bench.env), &key)?;
+            let public = files::read_limited(&dir.join("key.pub"), MAX_KEY);
+            let public = public.map_err(|error| cannot(&error))?;
+            let public = String::from_utf8(public).map_err(|error| cannot(&error))?;
+            signers::add(bench.home, ACTOR, public.trim()).map_err(|why| {
+                Failure::internal("no_desk", "the key cannot be let in")
+                    .reason(why)
+                    .so("nothing was shown")
+            })?;
+        }
+        Ok(Self { key })
+    }
+
+    /// Asks for a run, as `cto request` does.
+    pub fn ask(&self, bench: &Bench<'_>, request: &Request) -> Result<ExecutionRequest, Failure> {
+        let asked_with = json!({"by": ACTOR});
+        asking::ask((bench.home, bench.env), request, None, &asked_with)
+    }
+
+    /// Answers with a signature, as `cto approve` and `cto deny` do.
+    pub fn answer(
+        &self,
+        bench: &Bench<'_>,
+        request: &ExecutionRequest,
+        says: Says,
+    ) -> Result<(), Failure> {
+        let unkept = |why: &dyn std::error::Error| {
+            Failure::internal("not_answered", "the answer cannot be kept").because(why)
+        };
+        let granted = says == Says::Yes;
+        let at = host::now();
+        let expiry = match granted {
+            true => Utc::from_millis(at.as_millis() + HOUR_MS).map_err(|error| unkept(&error))?,
+            false => at,
+        };
+        let said = Said {
+            granted,
+            actor: ACTOR,
+            source: "a validator, with a key of its own",
+            at,
+            expiry,
+        };
+        let bytes = request.to_bytes().map_err(|error| unkept(&error))?;
+        let answer = Answer::to(request, Digest::of(&bytes), &said);
+        let record = answer.to_bytes().map_err(|error| unkept(&error))?;
+        let by = Signing {
+            key: &self.key,
+            purpose: Purpose::Approval,
+            actor: ACTOR,
+        };
+        let kept = sign((bench.home, bench.env), by, record)?;
+        match Store::of(bench.home).put_answer(&request.request_id, &kept) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unkept(&std::io::Error::other("it was answered already"))),
+            Err(error) => Err(unkept(&error)),
+        }
+    }
+
+    /// Runs exactly what was asked for, as `cto run --request` does.
+    pub fn run(
+        &self,
+        bench: &mut Bench<'_>,
+        mut request: Request,
+        asked: &ExecutionRequest,
+    ) -> Result<SealedBundle, Failure> {
+        request.request_id = Some(asked.request_id.clone());
+        bench.run(&request)
+    }
+}
+
+/// What is said of a real engine, from the stage on where somebody has to approve.
+pub fn only_doubles(bench: &Bench<'_>, stage: u8) -> Result<(), Failure> {
+    match &bench.engine {
+        None => Ok(()),
+        Some(engine) => {
+            let what = "a validator approves nothing of a real engine: that takes a person";
+            Err(Failure::usage("needs_an_approval", what)
+                .so("nothing ran")
+                .hint(format!(
+                    "`cto request CASE --stage {stage} --engine {engine}`, `cto approve`, `cto run --request ID` prove the stage",
+                    engine = engine.id
+                )))
+        }
+    }
+}
