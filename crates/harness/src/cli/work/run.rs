@@ -22,6 +22,7 @@ use crate::cli::args::records::RecordArgs;
 use crate::cli::evidence::recover as recovered;
 use crate::cli::evidence::show;
 use crate::cli::operator;
+use crate::cli::operator::outcome::AheadArgs;
 use crate::cli::work::run_all;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
@@ -57,6 +58,8 @@ pub struct Args {
     /// Run exactly what was requested and approved
     #[arg(long, value_name = "ID", conflicts_with_all = ["names", "all"])]
     request: Option<RunId>,
+    #[command(flatten)]
+    ahead: AheadArgs,
     #[command(flatten)]
     task: TaskArgs,
 }
@@ -345,24 +348,38 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let (home, cancel) = begin(context)?;
     let request = match requests.as_slice() {
         [request] if !args.all => request,
-        several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
+        several => {
+            args.ahead.not_for_several()?;
+            return run_all::run(context, &home, several, usize::from(args.jobs), &cancel);
+        }
     };
+    let ahead = args
+        .ahead
+        .given(context, &request.manifest, request.stage)?;
     let sealed = watched(context, &home, request, &cancel, args.verbose)?;
+    let settled = match ahead {
+        None => None,
+        Some(ahead) => ahead.settle(context, &home, &sealed.dir, &cancel)?,
+    };
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
     if context.output.json {
-        context.output.document(&answer(
-            "run",
-            &sealed,
-            &next,
-            kept_workspace(&home, request, report),
-        ))?;
+        let kept = kept_workspace(&home, request, report);
+        let mut answer = answer("run", &sealed, &next, kept);
+        if let Some(settled) = &settled {
+            settled.describe(&mut answer);
+            answer["exit_code"] = json!(settled.exit_code());
+        }
+        context.output.document(&answer)?;
     } else {
         show::print(context, report, &sealed.dir);
         say_kept(context, &home, request, report);
+        if let Some(settled) = &settled {
+            settled.say(context);
+        }
         context.output.line(&format!("\nnext: {next}"));
     }
-    Ok(report.status.exit_code())
+    Ok(settled.map_or(report.status.exit_code(), |settled| settled.exit_code()))
 }
 
 /// One run, whole: for a command that makes exactly one.
@@ -414,11 +431,10 @@ fn end_landings(context: &Context, home: &Home) {
     }
 }
 
-/// Closes what was interrupted, and listens for signals from here on.
-fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
-    let home = context.home()?;
-    end_landings(context, &home);
-    for recovered in recover::recover_listed(&home, &context.env) {
+/// Ends what a killed process left half done: landings, then bundles that were never sealed.
+pub fn end_what_was_left(context: &Context, home: &Home) {
+    end_landings(context, home);
+    for recovered in recover::recover_listed(home, &context.env) {
         match recovered.result {
             Ok(()) => context
                 .output
@@ -429,6 +445,12 @@ fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
             )),
         }
     }
+}
+
+/// Closes what was interrupted, and listens for signals from here on.
+fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
+    let home = context.home()?;
+    end_what_was_left(context, &home);
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;

@@ -3,6 +3,7 @@
 mod approvals;
 mod stage3;
 mod stage4;
+mod stage5;
 mod targets;
 
 use std::fs;

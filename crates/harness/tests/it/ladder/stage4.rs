@@ -14,7 +14,7 @@ use crate::house;
 const PROOF: &str = "stage4-disposable-sandbox-proof.json";
 
 /// A lane that is proven at stage 3, and somebody who may approve.
-fn desk() -> Desk {
+pub fn desk() -> Desk {
     let house = house();
     let repo = repo_of_case(&house, "mine");
     let record = source_record(&house, &repo, |_| ());
@@ -37,7 +37,7 @@ fn also(house: &House, name: &str, commands: &[&str]) -> String {
 }
 
 /// Asked for, approved and run.
-fn approved(desk: &Desk, more: &[&str]) -> Bundle {
+pub fn approved(desk: &Desk, more: &[&str]) -> Bundle {
     let request = desk.request_with(&[&["--stage", "4"][..], more].concat());
     desk.approve(&request);
     desk.run(&request)
