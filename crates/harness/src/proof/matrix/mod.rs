@@ -38,8 +38,7 @@ use crate::task::engines;
 use aftermath::{Honeypot, PathsThatMustNotExist};
 use asked::files_of;
 use lane::{Lane, Making, Needs, NoLane};
-use place::Place;
-pub use place::make_repository;
+pub use place::{Look, Past, Place, make_repository};
 
 pub use asked::VALIDATOR;
 pub use place::bundle_seen;

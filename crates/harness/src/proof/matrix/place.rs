@@ -15,7 +15,7 @@ use crate::host::files;
 use crate::host::programs::Program;
 use crate::host::{self, Home};
 use crate::task::cases::FixtureFile;
-use crate::workspace::git::{Edit, HarnessRepo, ObjectFormat};
+use crate::workspace::git::{HarnessRepo, ObjectFormat};
 use crate::workspace::on_disk;
 
 /// The directories of one row.
@@ -43,17 +43,28 @@ const REPOSITORIES: &str = "state/repositories";
 /// The state home itself, once it was used.
 const FURNITURE: [&str; 4] = ["state", "state/harness-runs", "state/open", "state/work"];
 
-/// A repository with these files in one commit.
-pub fn make_repository(git: &Program, at: &Path, committed: &[FixtureFile]) -> io::Result<()> {
+/// How many commits a repository that is made here has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Past {
+    One,
+    History,
+}
+
+/// A repository with these files in its last commit.
+pub fn make_repository(
+    git: &Program,
+    at: &Path,
+    committed: &[FixtureFile],
+    past: Past,
+) -> io::Result<()> {
     let bare = at.with_extension("git");
     on_disk::lay_out(at, committed, false)?;
     let repo = HarnessRepo::init(git, &bare, ObjectFormat::default()).map_err(io::Error::other)?;
-    let edits = committed
-        .iter()
-        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-    repo.import_baseline(edits)
-        .and_then(|baseline| repo.furnish(at, &baseline, &[]))
+    repo.import_start(committed, past == Past::History)
+        .and_then(|start| repo.furnish(at, &start, &[]))
         .map_err(io::Error::other)?;
+    // As a person's own has none.
+    fs::remove_file(at.join(".git/commondir"))?;
     files::remove_tree(&bare)
 }
 
@@ -78,7 +89,7 @@ impl Place {
         dirt: &BTreeMap<String, String>,
     ) -> io::Result<()> {
         let source = self.at("source");
-        make_repository(git, &source, committed)?;
+        make_repository(git, &source, committed, Past::One)?;
         dirt.iter()
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }

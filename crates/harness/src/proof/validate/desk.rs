@@ -2,11 +2,14 @@
 //! store and the real record of signers, all of it in the validator's own state home. No operator's key, store or
 //! record is reached from here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cto_core::bundle::approval::sshsig::Purpose;
 use cto_core::bundle::approval::{Answer, ExecutionRequest, Said};
+use cto_core::bundle::settlement::Given;
+use cto_core::run::event::{LandMode, Outcome};
 use cto_core::values::digest::Digest;
+use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
 use serde_json::json;
 
@@ -15,12 +18,16 @@ use crate::evidence::{SealedBundle, signers};
 use crate::host::failure::Failure;
 use crate::host::{self, files};
 use crate::run::approvals::asking;
+use crate::run::approvals::settlement::landing::Ground;
+use crate::run::approvals::settlement::{Settling, Word, Words, settle};
 use crate::run::approvals::signature::{Signing, make_key, sign};
 use crate::run::approvals::store::Store;
 use crate::task::request::Request;
 
 /// What the key is called in the record of signers.
 const ACTOR: &str = "cto-validate";
+/// What it says with.
+const SOURCE: &str = "a validator, with a key of its own";
 const MAX_KEY: u64 = 16 << 10;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -85,18 +92,14 @@ impl Desk {
         let said = Said {
             granted,
             actor: ACTOR,
-            source: "a validator, with a key of its own",
+            source: SOURCE,
             at,
             expiry,
         };
         let bytes = request.to_bytes().map_err(|error| unkept(&error))?;
         let answer = Answer::to(request, Digest::of(&bytes), &said);
         let record = answer.to_bytes().map_err(|error| unkept(&error))?;
-        let by = Signing {
-            key: &self.key,
-            purpose: Purpose::Approval,
-            actor: ACTOR,
-        };
+        let by = self.signing(Purpose::Approval);
         let kept = sign((bench.home, bench.env), by, record)?;
         match Store::of(bench.home).put_answer(&request.request_id, &kept) {
             Ok(true) => Ok(()),
@@ -110,10 +113,50 @@ impl Desk {
         &self,
         bench: &mut Bench<'_>,
         mut request: Request,
-        asked: &ExecutionRequest,
+        asked: &RunId,
     ) -> Result<SealedBundle, Failure> {
-        request.request_id = Some(asked.request_id.clone());
+        request.request_id = Some(asked.clone());
         bench.run(&request)
+    }
+}
+
+impl Desk {
+    /// Accepts the result of a green run, as `cto outcome RUN accept` does.
+    pub fn accept(&self, bench: &Bench<'_>, run: &Path) -> Result<SealedBundle, Failure> {
+        let place = (bench.home, bench.env);
+        let settling = Settling::open(bench.home, run)?;
+        let unkept = |why: &dyn std::error::Error| {
+            Failure::internal("not_said", "the outcome cannot be kept").because(why)
+        };
+        let held = Words::hold(bench.home, &settling.named.run_id);
+        let busy = std::io::Error::other("another process is at work on this run");
+        let words = held.map_err(|error| unkept(&error))?;
+        let words = words.ok_or_else(|| unkept(&busy))?;
+        let word = Word {
+            outcome: Outcome::Accepted,
+            given: Given::Afterwards,
+            land: LandMode::Merge,
+            actor: ACTOR.to_owned(),
+            source: SOURCE.to_owned(),
+        };
+        let record = settling.record(bench.home, &word)?;
+        let mut ground = Ground::new(place, &settling, bench.cancel, None)?;
+        ground.allows(&record)?;
+        let bytes = record.to_bytes().map_err(|error| unkept(&error))?;
+        let kept = sign(place, self.signing(Purpose::Outcome), bytes)?;
+        let sealed = settle(place, &words, &settling, (&record, &kept), |bundle| {
+            ground.carry_out(bundle, &settling, &record)
+        })?;
+        ground.settled().map_err(|error| unkept(&error))?;
+        Ok(sealed)
+    }
+
+    fn signing(&self, purpose: Purpose) -> Signing<'_> {
+        Signing {
+            key: &self.key,
+            purpose,
+            actor: ACTOR,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! One table; the command line, its help and dispatch come from it.
 //!
-//! - this file: the table, and what a validator is given and says; `stage1.rs` to `stage4.rs`, `provider_adapter/` one
-//!   validator each
+//! - this file: the table, and what a validator is given and says; `stage1.rs` to `stage4.rs`, `stage5/`,
+//!   `provider_adapter/` one validator each
 //! - `doubled.rs` with what a double is run; `desk.rs` who asks and answers in the place of an operator
 //! - `rows.rs` failures that must be closed; `seen.rs` what a run left
 
@@ -17,6 +17,7 @@ mod stage1;
 mod stage2;
 mod stage3;
 mod stage4;
+mod stage5;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -75,6 +76,12 @@ pub const VALIDATORS: &[Validator] = &[
         what: "an engine works in a disposable repository, once somebody approved it, and publishes nothing",
         doubles: true,
         run: stage4::validate,
+    },
+    Validator {
+        name: "stage5",
+        what: "a repository with an owner is changed once it is admitted, approved, verified and accepted",
+        doubles: true,
+        run: stage5::validate,
     },
     Validator {
         name: "provider-adapter",

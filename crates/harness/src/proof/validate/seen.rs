@@ -1,6 +1,6 @@
 //! What a run of a validator left: read from the bytes that were verified, whatever lies under their names by now.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
@@ -22,6 +22,7 @@ use crate::records;
 
 /// A sealed run, verified.
 pub struct Seen {
+    pub dir: PathBuf,
     pub report: Report,
     pub good: bool,
     found: FoundBundle,
@@ -42,6 +43,7 @@ impl Bench<'_> {
             .map(|(found, verification)| (found, verification.standing == Standing::Good))
             .unwrap_or_default();
         Ok(Seen {
+            dir: dir.to_owned(),
             report: report.clone(),
             good,
             found,
@@ -71,7 +73,10 @@ impl Seen {
     pub fn gates(&self) -> Vec<String> {
         let report: Option<GateReport> = self.read(bundle::GATES);
         let gates = report.map(|report| report.gates).unwrap_or_default();
-        gates.into_iter().map(|gate| gate.gate.to_string()).collect()
+        gates
+            .into_iter()
+            .map(|gate| gate.gate.to_string())
+            .collect()
     }
 
     /// Where a type of event stands in the chain for the first time.

@@ -21,7 +21,7 @@ use crate::records;
 use crate::task::engines;
 use crate::task::request::{ProofOrder, Request};
 
-const FAILURES: [&str; 3] = [
+pub const FAILURES: [&str; 3] = [
     "provider-unavailable",
     "missing-event",
     "artifact-write-failure",

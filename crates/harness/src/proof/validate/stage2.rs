@@ -13,7 +13,7 @@ use crate::bundles::reader;
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 
-const FAILURES: [&str; 6] = [
+pub const FAILURES: [&str; 6] = [
     "no-diff",
     "disallowed-file",
     "failed-tests",

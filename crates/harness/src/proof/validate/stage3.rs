@@ -19,13 +19,13 @@ use super::{Bench, Validation, report_path, stage2};
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::{Home, programs};
-use crate::proof::matrix::make_repository;
+use crate::proof::matrix::{Past, make_repository};
 use crate::records::RecordStore;
 use crate::run;
 use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
 
-const FAILURES: [&str; 8] = [
+pub const FAILURES: [&str; 8] = [
     "dirty-starting-tree",
     "dirty-starting-merge",
     "dirty-ending-lock",
@@ -61,7 +61,8 @@ fn make_source(bench: &Bench<'_>) -> Result<SourceRequest, Failure> {
     };
     let git = programs::git(bench.env, bench.home).map_err(|error| cannot(&error))?;
     let path = bench.root.join("copied-repository");
-    make_repository(&git, &path, &bench.case.workspace).map_err(|error| cannot(&error))?;
+    make_repository(&git, &path, &bench.case.workspace, Past::One)
+        .map_err(|error| cannot(&error))?;
     Ok(SourceRequest {
         path,
         record: SourceRecord {

@@ -13,7 +13,7 @@ use super::{Bench, Validation, report_path, stage3};
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 
-const FAILURES: [&str; 6] = [
+pub const FAILURES: [&str; 6] = [
     "approval-denied",
     "reviewer-reject",
     "timeout-engine",
@@ -60,7 +60,7 @@ fn answered(bench: &mut Bench<'_>, desk: &Desk, says: Says) -> Result<SealedBund
     let asked = desk.ask(bench, &request(bench)?)?;
     desk.answer(bench, &asked, says)?;
     let request = request(bench)?;
-    desk.run(bench, request, &asked)
+    desk.run(bench, request, &asked.request_id)
 }
 
 fn denied(bench: &mut Bench<'_>, validation: &mut Validation, desk: &Desk) -> Result<(), Failure> {
