@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 use cto_core::bundle::approval::sshsig::Purpose;
 use cto_core::bundle::approval::{
-    Answer, DEFAULT_HOURS, ExecutionRequest, MOST_HOURS, Said, wrong_sentence,
+    Answer, DEFAULT_HOURS, ExecutionRequest, MOST_HOURS, Reach, Said, wrong_sentence,
 };
 use cto_core::task::contract::Stage;
 use cto_core::values::digest::Digest;
@@ -13,7 +13,7 @@ use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
 use serde_json::json;
 
-use super::request::{cannot_read, find};
+use super::request::{cannot_read, find, named_by};
 use super::signing::{Signer, SigningArgs};
 use crate::cli::Context;
 use crate::cli::args::ask;
@@ -24,8 +24,8 @@ use crate::screen::output::tame;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The request, as `cto requests` lists it
-    request: RunId,
+    /// A request of `cto requests`, a part of its name that no other has, or `last`
+    request: String,
     /// The exact sentence, instead of typing it at the terminal; needs --key
     #[arg(long, value_name = "TEXT", requires = "key")]
     sentence: Option<String>,
@@ -38,8 +38,8 @@ pub struct Args {
 
 #[derive(clap::Args)]
 pub struct DenyArgs {
-    /// The request, as `cto requests` lists it
-    request: RunId,
+    /// A request of `cto requests`, a part of its name that no other has, or `last`
+    request: String,
     #[command(flatten)]
     signing: SigningArgs,
 }
@@ -47,8 +47,9 @@ pub struct DenyArgs {
 pub fn approve(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let store = Store::of(&home);
-    let (request, bytes) = find(&store, &args.request)?;
-    unanswered(&store, &args.request)?;
+    let id = named_by(&store, &args.request)?;
+    let (request, bytes) = find(&store, &id)?;
+    unanswered(&store, &id)?;
     let signer = args.signing.signer(context, &home, Purpose::Approval)?;
     show(context, &request);
     let (said, source) = match &args.sentence {
@@ -86,15 +87,16 @@ pub fn approve(context: &Context, args: &Args) -> Result<u8, Failure> {
     keep(context, &home, &store, &answer, &signer)?;
     let next = context
         .output
-        .command(&format!("run --request {}", args.request));
+        .command(&format!("run --request {id}"));
     told(context, "approve", &answer, &next)
 }
 
 pub fn deny(context: &Context, args: &DenyArgs) -> Result<u8, Failure> {
     let home = context.home()?;
     let store = Store::of(&home);
-    let (request, bytes) = find(&store, &args.request)?;
-    unanswered(&store, &args.request)?;
+    let id = named_by(&store, &args.request)?;
+    let (request, bytes) = find(&store, &id)?;
+    unanswered(&store, &id)?;
     let signer = args.signing.signer(context, &home, Purpose::Approval)?;
     let at = host::now();
     let said = Said {
@@ -175,14 +177,56 @@ fn show(context: &Context, request: &ExecutionRequest) {
     output.row("changes", &paths(&request.allowed_paths));
     output.row("never", &paths(&request.forbidden_paths));
     output.row("engine", &format!("{} {digest}", request.engine));
-    output.row("checks", &tame(&request.verification_commands.join("; ")));
+    if let Some(reach) = &request.reach {
+        show_reach(context, reach);
+    }
+    let why_none = request.reach.as_ref();
+    let why_none = why_none.and_then(|reach| reach.no_test_rationale.as_deref());
+    let checks = match request.verification_commands.is_empty() {
+        true => format!("none: {}", why_none.unwrap_or("no reason is given")),
+        false => request.verification_commands.join("; "),
+    };
+    output.row("checks", &tame(&checks));
     output.row("undo", &tame(&request.rollback));
     let lands = match request.stage < Stage::Five {
         true => "; nothing leaves the copy",
-        false => "",
+        false => "; nothing lands before you accept the result (`cto outcome`)",
     };
     output.row("blocked", &format!("{}{lands}", blocked.join(", ")));
     output.row("sentence", &tame(&request.sentence));
+}
+
+fn show_reach(context: &Context, reach: &Reach) {
+    let output = &context.output;
+    if let Some(packages) = reach.packages_sha256 {
+        output.row("packages", &packages.to_string());
+    }
+    if let Some(branch) = &reach.branch {
+        output.row("branch", &tame(branch));
+    }
+    if let Some(model) = &reach.model {
+        output.row(
+            "model",
+            &tame(&format!("{}/{}", model.provider, model.model)),
+        );
+    }
+    output.row("network", &reach.network);
+    let limits = &reach.limits;
+    let mut shown = vec![
+        format!(
+            "{} s, {} s silent",
+            limits.engine_wall_seconds, limits.engine_idle_seconds
+        ),
+        format!("{} MiB", limits.memory_mib),
+        format!("{} processes", limits.processes),
+    ];
+    if let Some(tokens) = limits.model_tokens {
+        shown.push(format!("{tokens} tokens"));
+    }
+    if let Some(calls) = limits.model_calls {
+        shown.push(format!("{calls} model calls"));
+    }
+    output.row("limits", &shown.join(", "));
 }
 
 /// Signs an answer and keeps it.

@@ -1,7 +1,7 @@
 //! `cto outcome` and `cto revert`: a person says what becomes of a green result at stage 5, signed with their own
 //! SSH key. An accepted result lands, a rejected one is dropped, and what landed can be taken back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use cto_core::bundle::approval::sshsig::Purpose;
@@ -146,7 +146,7 @@ fn by_hand(
     let home = context.home()?;
     let signer = signing.signer(context, &home, Purpose::Outcome)?;
     end_what_was_left(context, &home);
-    let dir = reader::find(&home, run)?;
+    let dir = run_of(&home, reader::find(&home, run)?)?;
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
@@ -169,6 +169,15 @@ fn by_hand(
     let as_said = is_as_said(&sealed);
     print(context, command, &sealed, &stands)?;
     Ok(if as_said { 0 } else { 1 })
+}
+
+/// The run that a settlement goes on from; of a run itself.
+fn run_of(home: &Home, dir: PathBuf) -> Result<PathBuf, Failure> {
+    let report = reader::report(&dir)?;
+    Ok(match &report.continues {
+        Some(of) => home.runs.join(of.run_id.as_str()),
+        None => dir,
+    })
 }
 
 /// Was the word carried out? Rejecting is no failure of the command.

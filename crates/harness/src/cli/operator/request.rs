@@ -41,14 +41,43 @@ impl Args {
     }
 }
 
+/// The newest request.
+const LAST: &str = "last";
+
+fn none_of(name: &str) -> Failure {
+    let what = format!("there is no request {}", tame(name));
+    Failure::usage("no_request", what)
+        .so("nothing was written")
+        .hint("`cto requests` lists them")
+}
+
+/// The one request that a name is meant for: its id, a part that no other one has, or `last`.
+pub fn named_by(store: &Store, name: &str) -> Result<RunId, Failure> {
+    let all = store.all().map_err(|error| cannot_read(&error))?;
+    let newest = all.first().filter(|_| name == LAST);
+    let exact = all.iter().find(|id| id.as_str() == name);
+    if let Some(id) = newest.or(exact) {
+        return Ok(id.clone());
+    }
+    let mut fits = all
+        .iter()
+        .filter(|id| !name.is_empty() && id.as_str().contains(name));
+    match (fits.next(), fits.next()) {
+        (Some(id), None) => Ok(id.clone()),
+        (None, _) => Err(none_of(name)),
+        (Some(_), Some(_)) => Err(Failure::usage(
+            "ambiguous_request",
+            "several requests have that in their names",
+        )
+        .so("nothing was written")
+        .hint("`cto requests` lists them; give more of one name")),
+    }
+}
+
 /// A request of the store, with its bytes.
 pub fn find(store: &Store, id: &RunId) -> Result<(ExecutionRequest, Vec<u8>), Failure> {
     let bytes = store.request(id).map_err(|error| cannot_read(&error))?;
-    let bytes = bytes.ok_or_else(|| {
-        Failure::usage("no_request", format!("there is no request {id}"))
-            .so("nothing was written")
-            .hint("`cto requests` lists them")
-    })?;
+    let bytes = bytes.ok_or_else(|| none_of(id.as_str()))?;
     let request = strict::read(&bytes).map_err(|error| cannot_read(&error))?;
     Ok((request, bytes))
 }

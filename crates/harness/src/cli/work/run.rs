@@ -9,7 +9,7 @@ use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::engine::profile::Profile;
 use cto_core::task::contract::LimitChanges;
-use cto_core::values::ids::{EngineId, RunId};
+use cto_core::values::ids::EngineId;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::records;
 use crate::run;
+use crate::run::approvals::store::Store;
 use crate::run::recover;
 use crate::screen::output::dim;
 use crate::screen::progress::{self, Progress, bell};
@@ -55,9 +56,9 @@ pub struct Args {
     /// Keep the workspace of a run that does not pass; at stage 4 the disposable repository, however the run ends
     #[arg(long)]
     keep: bool,
-    /// Run exactly what was requested and approved
+    /// Run exactly what was requested and approved: a request's id, a part of it that no other has, or `last`
     #[arg(long, value_name = "ID", conflicts_with_all = ["names", "all"])]
-    request: Option<RunId>,
+    request: Option<String>,
     #[command(flatten)]
     ahead: AheadArgs,
     #[command(flatten)]
@@ -280,8 +281,9 @@ fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
 
 /// Everything that was asked for, found and understood before anything runs.
 fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
-    if let Some(id) = &args.request {
-        let request = operator::request::recorded(context, id)?;
+    if let Some(name) = &args.request {
+        let id = operator::request::named_by(&Store::of(&context.home()?), name)?;
+        let request = operator::request::recorded(context, &id)?;
         return Ok(vec![request.keeping_workspace(args.keep)]);
     }
     if !args.all {

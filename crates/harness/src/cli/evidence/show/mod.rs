@@ -1,4 +1,8 @@
-//! `cto show`: what happened in a run, for a tired person.
+//! `cto show`: what happened in a run, for a tired person. `checks.rs` its checks; `closeout.rs` who asked for it,
+//! who approved it, and what was said of its result.
+
+mod checks;
+mod closeout;
 
 use std::path::Path;
 
@@ -16,13 +20,14 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
+use closeout::Closeout;
+
 use crate::bundles::reader::{self, SealedReport};
 use crate::bundles::settlements;
 use crate::cli::Context;
 use crate::cli::evidence::last;
 use crate::cli::evidence::markdown;
 use crate::cli::evidence::runs::Seal;
-use crate::cli::evidence::show_checks;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
@@ -71,6 +76,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if let Some(said) = said {
             document["effective"] = json!(said);
         }
+        if let Some(closeout) = Closeout::of(&context.home()?, &context.trust()?, &report, &dir) {
+            document["closeout"] = json!(closeout);
+        }
         context.output.document(&document)?;
         return Ok(seal.exit_code());
     }
@@ -86,6 +94,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ));
     }
     print(context, &report, &dir);
+    if let Some(closeout) = Closeout::of(&context.home()?, &context.trust()?, &report, &dir) {
+        closeout.print(&context.output);
+    }
     if let Some(said) = said_of(context, &report, &dir)? {
         let by = said
             .by
@@ -207,7 +218,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("source", &text);
     }
     environments(report, &row);
-    show_checks::tests(report, dir, &row);
+    checks::tests(report, dir, &row);
     claimed(report, &row);
     if let Some(used) = &report.model_use {
         row("model", &used.line());
