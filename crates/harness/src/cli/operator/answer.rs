@@ -85,9 +85,7 @@ pub fn approve(context: &Context, args: &Args) -> Result<u8, Failure> {
     };
     let answer = Answer::to(&request, Digest::of(&bytes), &said);
     keep(context, &home, &store, &answer, &signer)?;
-    let next = context
-        .output
-        .command(&format!("run --request {id}"));
+    let next = context.output.command(&format!("run --request {id}"));
     told(context, "approve", &answer, &next)
 }
 

@@ -5,10 +5,8 @@
 //!
 //! - this file: the table, and what a validator is given and says; `stage1.rs` to `stage4.rs`, `stage5/`,
 //!   `provider_adapter/` one validator each
-//! - `doubled.rs` with what a double is run; `desk.rs` who asks and answers in the place of an operator
-//! - `rows.rs` failures that must be closed; `seen.rs` what a run left
+//! - `doubled.rs` with what a double is run; `rows.rs` failures that must be closed; `seen.rs` what a run left
 
-mod desk;
 mod doubled;
 mod provider_adapter;
 mod rows;
@@ -26,6 +24,7 @@ use std::path::PathBuf;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::run::event::Origin;
+use cto_core::values::ids::RunId;
 use serde::Serialize;
 
 pub use doubled::Doubled;
@@ -34,6 +33,7 @@ pub use rows::Closed;
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
+use crate::proof::desk::Desk;
 use crate::run;
 use crate::screen::progress::Progress;
 use crate::supervise::cancel::Cancel;
@@ -220,6 +220,21 @@ impl Bench<'_> {
         Ok(sealed)
     }
 
+    /// Who asks and answers here in the place of an operator.
+    pub fn desk(&self) -> Result<Desk<'_>, Failure> {
+        Desk::open((self.home, self.env), &self.root.join("desk"))
+    }
+
+    /// Runs exactly what was asked for, as `cto run --request` does.
+    pub fn run_requested(
+        &mut self,
+        mut request: Request,
+        asked: &RunId,
+    ) -> Result<SealedBundle, Failure> {
+        request.request_id = Some(asked.clone());
+        self.run(&request)
+    }
+
     /// Who works: the engine that was named, its double, or the scripted engine.
     pub fn worker(&self) -> Result<Manifest, Failure> {
         match self.engine.as_ref().or(self.double.as_ref()) {
@@ -244,6 +259,22 @@ impl Bench<'_> {
             .contained(self.contain)
             .in_lane(asked)
             .asked_by(self.origin()))
+    }
+}
+
+/// What is said of a real engine, from the stage on where somebody has to approve.
+fn only_doubles(bench: &Bench<'_>, stage: u8) -> Result<(), Failure> {
+    match &bench.engine {
+        None => Ok(()),
+        Some(engine) => {
+            let what = "a validator approves nothing of a real engine: that takes a person";
+            Err(Failure::usage("needs_an_approval", what)
+                .so("nothing ran")
+                .hint(format!(
+                    "`cto request CASE --stage {stage} --engine {engine}`, `cto approve`, `cto run --request ID` prove the stage",
+                    engine = engine.id
+                )))
+        }
     }
 }
 

@@ -8,10 +8,10 @@ use cto_core::values::blocker::Code;
 use cto_core::values::event_type::EventType;
 use cto_core::values::verdict::Status;
 
-use super::desk::{Desk, Says, only_doubles};
-use super::{Bench, Validation, report_path, stage3};
+use super::{Bench, Validation, only_doubles, report_path, stage3};
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
+use crate::proof::desk::Says;
 
 pub const FAILURES: [&str; 6] = [
     "approval-denied",
@@ -48,23 +48,22 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
 }
 
 fn climb(bench: &mut Bench<'_>, validation: &mut Validation) -> Result<(), Failure> {
-    let desk = Desk::open(bench)?;
-    denied(bench, validation, &desk)?;
-    granted(bench, validation, &desk)
+    denied(bench, validation)?;
+    granted(bench, validation)
 }
 
 /// Asked for and answered, then run as it was asked for.
-fn answered(bench: &mut Bench<'_>, desk: &Desk, says: Says) -> Result<SealedBundle, Failure> {
+fn answered(bench: &mut Bench<'_>, says: Says) -> Result<SealedBundle, Failure> {
     let manifest = bench.worker()?;
     let request = |bench: &Bench<'_>| Ok(bench.request_for(&manifest)?.at_stage(Stage::Four));
-    let asked = desk.ask(bench, &request(bench)?)?;
-    desk.answer(bench, &asked, says)?;
-    let request = request(bench)?;
-    desk.run(bench, request, &asked.request_id)
+    let desk = bench.desk()?;
+    let asked = desk.ask(&request(bench)?)?;
+    desk.answer(&asked, says)?;
+    bench.run_requested(request(bench)?, &asked.request_id)
 }
 
-fn denied(bench: &mut Bench<'_>, validation: &mut Validation, desk: &Desk) -> Result<(), Failure> {
-    let sealed = answered(bench, desk, Says::No)?;
+fn denied(bench: &mut Bench<'_>, validation: &mut Validation) -> Result<(), Failure> {
+    let sealed = answered(bench, Says::No)?;
     let seen = bench.see(&sealed)?;
     let place = bench.home.work().join(seen.report.run_id.as_str());
     let before = seen.ended_with(&[Code::ApprovalDenied])
@@ -77,8 +76,8 @@ fn denied(bench: &mut Bench<'_>, validation: &mut Validation, desk: &Desk) -> Re
     Ok(())
 }
 
-fn granted(bench: &mut Bench<'_>, validation: &mut Validation, desk: &Desk) -> Result<(), Failure> {
-    let sealed = answered(bench, desk, Says::Yes)?;
+fn granted(bench: &mut Bench<'_>, validation: &mut Validation) -> Result<(), Failure> {
+    let sealed = answered(bench, Says::Yes)?;
     let seen = bench.see(&sealed)?;
     let passed = seen.report.status == Status::Pass;
     validation.check("engine_works_in_the_sandbox", passed, || seen.told());

@@ -141,7 +141,8 @@ const FIFTH: &str = "target_admission_missing_blocks, unowned_blocks, critical_b
     missing_approval_blocks, no_outcome_required_blocks, paths_beyond_admission_block, target_not_admitted_blocks, \
     changed_contract_is_mismatch, outcome_missing_blocks, approval_consumed_blocks, blocked_report_hides_target_path, \
     target_untouched_before_a_word, target_with_history, target_clean_start, target_clean_end, accepted_result_lands, \
-    stage5_settlement_verifies, stage5_validator_run_proves_nothing";
+    stage5_settlement_verifies, stage5_validator_run_proves_nothing, target_unowned_closed, target_critical_closed, \
+    outcome_missing_closed";
 
 fn proofs(document: &Value) -> String {
     let paths = document["proof_paths"].as_array().unwrap().iter();

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use cto_core::records::TargetAdmission;
 use cto_core::task::contract::{LimitChanges, Stage};
 use cto_core::values::blocker::Code;
+use cto_core::values::ids::RunId;
 use serde_json::{Value, json};
 
 use super::target::Target;
 use super::word::Waiting;
 use crate::host::failure::Failure;
-use crate::proof::validate::desk::{Desk, Says};
+use crate::proof::desk::Says;
 use crate::proof::validate::seen::Seen;
 use crate::proof::validate::{Bench, Validation};
 use crate::task::request::Request;
@@ -22,6 +23,14 @@ pub fn request(bench: &Bench<'_>, admission: Option<PathBuf>) -> Result<Request,
     let mut request = bench.request_for(&manifest)?.at_stage(Stage::Five);
     request.target = admission;
     Ok(request)
+}
+
+/// A request under a whole admission, and a yes to it.
+pub fn approved(bench: &Bench<'_>, target: &Target) -> Result<RunId, Failure> {
+    let desk = bench.desk()?;
+    let asked = desk.ask(&request(bench, Some(target.whole()?))?)?;
+    desk.answer(&asked, Says::Yes)?;
+    Ok(asked.request_id)
 }
 
 /// Defects of an admission, one a run. Nobody approved any of them, which is said beside.
@@ -121,16 +130,14 @@ fn closed_by(
 pub fn changed_contract(
     bench: &mut Bench<'_>,
     validation: &mut Validation,
-    desk: &Desk,
     target: &Target,
 ) -> Result<Seen, Failure> {
-    let asked = desk.ask(bench, &request(bench, Some(target.whole()?))?)?;
-    desk.answer(bench, &asked, Says::Yes)?;
+    let asked = approved(bench, target)?;
     let other = request(bench, Some(target.whole()?))?.limited(LimitChanges {
         engine_wall_seconds: Some(61),
         ..LimitChanges::default()
     });
-    let sealed = desk.run(bench, other, &asked.request_id)?;
+    let sealed = bench.run_requested(other, &asked)?;
     let seen = bench.see(&sealed)?;
     let held = seen.ended_with(&[Code::ApprovalMismatch]) && seen.is_untouched();
     validation.check("changed_contract_is_mismatch", held, || seen.told());
@@ -138,9 +145,8 @@ pub fn changed_contract(
 }
 
 /// Work of its owner that is in no commit yet. Nothing of it may be lost, so nothing begins.
-pub fn dirty_start(bench: &mut Bench<'_>, desk: &Desk, target: &Target) -> Result<Seen, Failure> {
-    let asked = desk.ask(bench, &request(bench, Some(target.whole()?))?)?;
-    desk.answer(bench, &asked, Says::Yes)?;
+pub fn dirty_start(bench: &mut Bench<'_>, target: &Target) -> Result<Seen, Failure> {
+    let asked = approved(bench, target)?;
     let request = request(bench, Some(target.whole()?))?;
     let note = target.path().join("unfinished.txt");
     let unwritable = |error: std::io::Error| {
@@ -148,7 +154,7 @@ pub fn dirty_start(bench: &mut Bench<'_>, desk: &Desk, target: &Target) -> Resul
     };
     let before = fs::metadata(target.path()).and_then(|meta| meta.modified());
     fs::write(&note, "not committed\n").map_err(unwritable)?;
-    let sealed = desk.run(bench, request, &asked.request_id);
+    let sealed = bench.run_requested(request, &asked);
     fs::remove_file(&note).map_err(unwritable)?;
     // The directory is as it was, to its time.
     let dir = fs::File::open(target.path()).map_err(unwritable)?;
@@ -162,11 +168,10 @@ pub fn dirty_start(bench: &mut Bench<'_>, desk: &Desk, target: &Target) -> Resul
 pub fn consumed(
     bench: &mut Bench<'_>,
     validation: &mut Validation,
-    desk: &Desk,
     (target, waiting): (&Target, &Waiting),
 ) -> Result<Seen, Failure> {
     let request = request(bench, Some(target.whole()?))?;
-    let sealed = desk.run(bench, request, &waiting.asked)?;
+    let sealed = bench.run_requested(request, &waiting.asked)?;
     let seen = bench.see(&sealed)?;
     let held = seen.ended_with(&[Code::ApprovalConsumed]) && seen.is_untouched();
     validation.check("approval_consumed_blocks", held, || seen.told());

@@ -15,13 +15,15 @@ use cto_core::bundle;
 use cto_core::values::blocker::Code;
 use memchr::memmem;
 
-use super::desk::{Desk, only_doubles};
-use super::{Bench, Validation, stage1, stage2, stage3, stage4};
+use super::{Bench, Validation, only_doubles, stage1, stage2, stage3, stage4};
 use crate::host::failure::Failure;
 use target::Target;
 
-const FAILURES: [&str; 7] = [
+const FAILURES: [&str; 10] = [
     "approval-denied",
+    "target-unowned",
+    "target-critical",
+    "outcome-missing",
     "disallowed-file",
     "dirty-starting-tree",
     "dirty-ending-lock",
@@ -81,20 +83,14 @@ fn all_failures() -> Vec<&'static str> {
 }
 
 fn climb(bench: &mut Bench<'_>, validation: &mut Validation) -> Result<(), Failure> {
-    let desk = Desk::open(bench)?;
     let target = Target::make(bench)?;
     let before = target.look()?;
     let mut blocked = gates::admissions(bench, validation, &target)?;
-    blocked.push(gates::changed_contract(bench, validation, &desk, &target)?);
-    let dirty = gates::dirty_start(bench, &desk, &target)?;
+    blocked.push(gates::changed_contract(bench, validation, &target)?);
+    let dirty = gates::dirty_start(bench, &target)?;
     let clean_starts = dirty.ended_with(&[Code::DirtyStartingTree]);
-    let waiting = word::green_run(bench, validation, &desk, &target)?;
-    blocked.push(gates::consumed(
-        bench,
-        validation,
-        &desk,
-        (&target, &waiting),
-    )?);
+    let waiting = word::green_run(bench, validation, &target)?;
+    blocked.push(gates::consumed(bench, validation, (&target, &waiting))?);
     let telling: Vec<String> = blocked
         .iter()
         .chain([&dirty, &waiting.seen])
@@ -110,7 +106,7 @@ fn climb(bench: &mut Bench<'_>, validation: &mut Validation) -> Result<(), Failu
     validation.check("target_untouched_before_a_word", touched.is_empty(), || {
         touched.join(", ")
     });
-    word::accept(bench, validation, &desk, (&target, &waiting), clean_starts)?;
+    word::accept(bench, validation, (&target, &waiting), clean_starts)?;
     let failed = blocked.iter().chain([&dirty, &waiting.seen]);
     let reports = failed.map(|seen| seen.dir.join(bundle::REPORT));
     let reports = reports.map(|path| path.display().to_string());

@@ -3,14 +3,14 @@
 
 use cto_core::bundle;
 use cto_core::gate::ladder::stage5::Stage5Proof;
+use cto_core::run::event::Outcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::ids::RunId;
 use cto_core::values::verdict::Status;
 
-use super::gates::request;
+use super::gates::{approved, request};
 use super::target::Target;
 use crate::host::failure::Failure;
-use crate::proof::validate::desk::{Desk, Says};
 use crate::proof::validate::seen::Seen;
 use crate::proof::validate::{Bench, Validation, report_path};
 
@@ -25,35 +25,31 @@ pub struct Waiting {
 pub fn green_run(
     bench: &mut Bench<'_>,
     validation: &mut Validation,
-    desk: &Desk,
     target: &Target,
 ) -> Result<Waiting, Failure> {
     let head = target.head()?;
-    let asked = desk.ask(bench, &request(bench, Some(target.whole()?))?)?;
-    desk.answer(bench, &asked, Says::Yes)?;
+    let asked = approved(bench, target)?;
     let again = request(bench, Some(target.whole()?))?;
-    let sealed = desk.run(bench, again, &asked.request_id)?;
+    let sealed = bench.run_requested(again, &asked)?;
     let seen = bench.see(&sealed)?;
     let report = &seen.report;
     let green = report.process_started && report.tests_passed == Some(true);
     let waits = seen.ended_with(&[Code::MissingOperatorOutcome]) && green;
     validation.check("outcome_missing_blocks", waits, || seen.told());
-    Ok(Waiting {
-        asked: asked.request_id,
-        seen,
-        head,
-    })
+    Ok(Waiting { asked, seen, head })
 }
 
 /// Says yes, and looks at what came of it.
 pub fn accept(
     bench: &mut Bench<'_>,
     validation: &mut Validation,
-    desk: &Desk,
     (target, waiting): (&Target, &Waiting),
     clean_starts: bool,
 ) -> Result<(), Failure> {
-    let sealed = match desk.accept(bench, &waiting.seen.dir) {
+    let accepted = bench
+        .desk()?
+        .say(Outcome::Accepted, &waiting.seen.dir, bench.cancel);
+    let sealed = match accepted {
         Ok(sealed) => sealed,
         Err(failure) => {
             validation.not_reached(&super::CHECKS, &failure.to_string());

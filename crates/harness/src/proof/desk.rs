@@ -9,19 +9,18 @@ use cto_core::bundle::approval::{Answer, ExecutionRequest, Said};
 use cto_core::bundle::settlement::Given;
 use cto_core::run::event::{LandMode, Outcome};
 use cto_core::values::digest::Digest;
-use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
 use serde_json::json;
 
-use super::Bench;
 use crate::evidence::{SealedBundle, signers};
 use crate::host::failure::Failure;
-use crate::host::{self, files};
+use crate::host::{self, Env, Home, files};
 use crate::run::approvals::asking;
 use crate::run::approvals::settlement::landing::Ground;
 use crate::run::approvals::settlement::{Settling, Word, Words, settle};
 use crate::run::approvals::signature::{Signing, make_key, sign};
 use crate::run::approvals::store::Store;
+use crate::supervise::cancel::Cancel;
 use crate::task::request::Request;
 
 /// What the key is called in the record of signers.
@@ -36,58 +35,58 @@ const HOUR_MS: i64 = 3_600_000;
 pub enum Says {
     Yes,
     No,
+    /// Yes, and for no time at all.
+    Late,
 }
 
-pub struct Desk {
+pub struct Desk<'a> {
+    home: &'a Home,
+    env: &'a Env,
     key: PathBuf,
 }
 
-impl Desk {
-    /// Makes the key, and lets it sign in the state home of the validator.
-    pub fn open(bench: &Bench<'_>) -> Result<Self, Failure> {
+impl<'a> Desk<'a> {
+    /// Makes the key in a directory of its own, and lets it sign in the state home of the validator.
+    pub fn open((home, env): (&'a Home, &'a Env), dir: &Path) -> Result<Self, Failure> {
         let cannot = |why: &dyn std::error::Error| {
             Failure::internal("no_desk", "nobody can answer in the place of an operator")
                 .because(why)
                 .so("nothing was shown")
         };
-        let dir = bench.root.join("desk");
         let key = dir.join("key");
         if key.symlink_metadata().is_err() {
-            host::make_private_dir(&dir).map_err(|error| cannot(&error))?;
-            make_key((bench.home, bench.env), &key)?;
+            host::make_private_dir(dir).map_err(|error| cannot(&error))?;
+            make_key((home, env), &key)?;
             let public = files::read_limited(&dir.join("key.pub"), MAX_KEY);
             let public = public.map_err(|error| cannot(&error))?;
             let public = String::from_utf8(public).map_err(|error| cannot(&error))?;
-            signers::add(bench.home, ACTOR, public.trim()).map_err(|why| {
+            signers::add(home, ACTOR, public.trim()).map_err(|why| {
                 Failure::internal("no_desk", "the key cannot be let in")
                     .reason(why)
                     .so("nothing was shown")
             })?;
         }
-        Ok(Self { key })
+        Ok(Self { home, env, key })
     }
 
     /// Asks for a run, as `cto request` does.
-    pub fn ask(&self, bench: &Bench<'_>, request: &Request) -> Result<ExecutionRequest, Failure> {
+    pub fn ask(&self, request: &Request) -> Result<ExecutionRequest, Failure> {
         let asked_with = json!({"by": ACTOR});
-        asking::ask((bench.home, bench.env), request, None, &asked_with)
+        asking::ask((self.home, self.env), request, None, &asked_with)
     }
 
     /// Answers with a signature, as `cto approve` and `cto deny` do.
-    pub fn answer(
-        &self,
-        bench: &Bench<'_>,
-        request: &ExecutionRequest,
-        says: Says,
-    ) -> Result<(), Failure> {
+    pub fn answer(&self, request: &ExecutionRequest, says: Says) -> Result<(), Failure> {
         let unkept = |why: &dyn std::error::Error| {
             Failure::internal("not_answered", "the answer cannot be kept").because(why)
         };
-        let granted = says == Says::Yes;
+        let granted = says != Says::No;
         let at = host::now();
-        let expiry = match granted {
-            true => Utc::from_millis(at.as_millis() + HOUR_MS).map_err(|error| unkept(&error))?,
-            false => at,
+        let expiry = match says {
+            Says::Yes => {
+                Utc::from_millis(at.as_millis() + HOUR_MS).map_err(|error| unkept(&error))?
+            }
+            Says::No | Says::Late => at,
         };
         let said = Said {
             granted,
@@ -100,47 +99,39 @@ impl Desk {
         let answer = Answer::to(request, Digest::of(&bytes), &said);
         let record = answer.to_bytes().map_err(|error| unkept(&error))?;
         let by = self.signing(Purpose::Approval);
-        let kept = sign((bench.home, bench.env), by, record)?;
-        match Store::of(bench.home).put_answer(&request.request_id, &kept) {
+        let kept = sign((self.home, self.env), by, record)?;
+        match Store::of(self.home).put_answer(&request.request_id, &kept) {
             Ok(true) => Ok(()),
             Ok(false) => Err(unkept(&std::io::Error::other("it was answered already"))),
             Err(error) => Err(unkept(&error)),
         }
     }
 
-    /// Runs exactly what was asked for, as `cto run --request` does.
-    pub fn run(
+    /// Says what becomes of the result of a green run, as `cto outcome` does.
+    pub fn say(
         &self,
-        bench: &mut Bench<'_>,
-        mut request: Request,
-        asked: &RunId,
+        outcome: Outcome,
+        run: &Path,
+        cancel: &Cancel,
     ) -> Result<SealedBundle, Failure> {
-        request.request_id = Some(asked.clone());
-        bench.run(&request)
-    }
-}
-
-impl Desk {
-    /// Accepts the result of a green run, as `cto outcome RUN accept` does.
-    pub fn accept(&self, bench: &Bench<'_>, run: &Path) -> Result<SealedBundle, Failure> {
-        let place = (bench.home, bench.env);
-        let settling = Settling::open(bench.home, run)?;
+        let place = (self.home, self.env);
+        let settling = Settling::open(self.home, run)?;
         let unkept = |why: &dyn std::error::Error| {
             Failure::internal("not_said", "the outcome cannot be kept").because(why)
         };
-        let held = Words::hold(bench.home, &settling.named.run_id);
+        let held = Words::hold(self.home, &settling.named.run_id);
         let busy = std::io::Error::other("another process is at work on this run");
         let words = held.map_err(|error| unkept(&error))?;
         let words = words.ok_or_else(|| unkept(&busy))?;
         let word = Word {
-            outcome: Outcome::Accepted,
+            outcome,
             given: Given::Afterwards,
             land: LandMode::Merge,
             actor: ACTOR.to_owned(),
             source: SOURCE.to_owned(),
         };
-        let record = settling.record(bench.home, &word)?;
-        let mut ground = Ground::new(place, &settling, bench.cancel, None)?;
+        let record = settling.record(self.home, &word)?;
+        let mut ground = Ground::new(place, &settling, cancel, None)?;
         ground.allows(&record)?;
         let bytes = record.to_bytes().map_err(|error| unkept(&error))?;
         let kept = sign(place, self.signing(Purpose::Outcome), bytes)?;
@@ -156,22 +147,6 @@ impl Desk {
             key: &self.key,
             purpose,
             actor: ACTOR,
-        }
-    }
-}
-
-/// What is said of a real engine, from the stage on where somebody has to approve.
-pub fn only_doubles(bench: &Bench<'_>, stage: u8) -> Result<(), Failure> {
-    match &bench.engine {
-        None => Ok(()),
-        Some(engine) => {
-            let what = "a validator approves nothing of a real engine: that takes a person";
-            Err(Failure::usage("needs_an_approval", what)
-                .so("nothing ran")
-                .hint(format!(
-                    "`cto request CASE --stage {stage} --engine {engine}`, `cto approve`, `cto run --request ID` prove the stage",
-                    engine = engine.id
-                )))
         }
     }
 }
