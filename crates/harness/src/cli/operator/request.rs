@@ -183,5 +183,13 @@ pub fn list(context: &Context, _: &ListArgs) -> Result<u8, Failure> {
         ]);
     }
     context.output.table(&table);
+    let open = rows.iter().find_map(|(state, request, _)| match *state {
+        "requested" => Some(format!("approve {}", request.request_id)),
+        "approved" => Some(format!("run --request {}", request.request_id)),
+        _ => None,
+    });
+    let next = open.unwrap_or_else(|| "request CASE --stage 4".to_owned());
+    let line = format!("\nnext: {}", context.output.command(&next));
+    context.output.line(&line);
     Ok(0)
 }

@@ -149,6 +149,20 @@ fn an_accepted_result_lands_and_can_be_taken_back() {
     assert!(settlement.anywhere(owner.repo.path()).is_empty());
     assert_eq!(journals(&owner), 0);
 
+    let shown = owner
+        .desk
+        .house
+        .cto(&["show", &run.run_id(), "--json"])
+        .json();
+    let closeout = &shown["closeout"];
+    assert_eq!(closeout["request"]["request_id"], json!(approval));
+    assert_eq!(closeout["approval"]["actor"], "me");
+    assert_eq!(closeout["consumed_by_pass_evidence"], true);
+    assert_eq!(closeout["execution_allowed"], false);
+    assert_eq!(
+        closeout["settlements"][0]["landed"]["commit"],
+        json!(result)
+    );
     let again = owner.cto(&["outcome", &run.run_id(), "accept"]);
     assert_eq!(again.code, Some(3), "said once: {again:?}");
     let back = owner.cto(&["revert", &run.run_id()]);

@@ -85,6 +85,14 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.markdown {
         let summary = markdown::summary(&dir, &report, seal.doubt());
         context.output.line(summary.trim_end());
+        if let Some(said) = said_of(context, &report, &dir)? {
+            let line = format!(
+                "\nCounts as **{}**: {}.",
+                said.status.as_str(),
+                said.words()
+            );
+            context.output.line(&line);
+        }
         return Ok(seal.exit_code());
     }
     if let Some(doubt) = seal.doubt() {
