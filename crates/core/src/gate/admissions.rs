@@ -5,6 +5,7 @@
 use super::around::beside;
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, Packages};
+use super::target::TargetFound;
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
@@ -260,99 +261,111 @@ fn license_open(facts: &LaneFacts) -> bool {
 }
 
 pub fn review(input: &GateInput<'_>) -> Outcome {
-    admitted(input, |facts| {
-        let pair = facts.pair();
-        let class = facts
-            .model
-            .known()
-            .map(|model| model.credential_source_class.as_str());
-        let mut fired: Vec<String> = Vec::new();
-        let mut words: Vec<String> = Vec::new();
-        let mut unpinned = false;
-        let mut look =
-            |kind: RecordKind, path: &str, subject: Option<&str>, trigger: &ReviewTrigger| {
-                let now = Circumstance {
-                    stage: input.stage,
-                    now: facts.now,
-                    record_path: path,
-                    subject_path: subject,
-                    endpoint: facts.endpoint.facts().map(|found| found.class),
-                    credential_class: class,
-                    pair: pair.as_ref(),
-                };
-                fired.extend(
-                    trigger
-                        .fired(&now)
-                        .into_iter()
-                        .map(|why| format!("{}: {why}", kind.title())),
-                );
-                words.extend(
-                    trigger
-                        .words()
-                        .map(|text| format!("{}: {text}", kind.title())),
-                );
+    let default_lane = !closed(input) && !input.manifest.is_gated();
+    match (input.target, input.lane.known()) {
+        // No record admits the default lane, but one admits the repository that it may change.
+        (TargetFound::Known(_), Some(facts)) if default_lane => review_due(input, facts),
+        _ => admitted(input, |facts| review_due(input, facts)),
+    }
+}
+
+fn review_due(input: &GateInput<'_>, facts: &LaneFacts) -> Outcome {
+    let pair = facts.pair();
+    let class = facts
+        .model
+        .known()
+        .map(|model| model.credential_source_class.as_str());
+    let mut fired: Vec<String> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    let mut unpinned = false;
+    let mut look =
+        |kind: RecordKind, path: &str, subject: Option<&str>, trigger: &ReviewTrigger| {
+            let now = Circumstance {
+                stage: input.stage,
+                now: facts.now,
+                record_path: path,
+                subject_path: subject,
+                endpoint: facts.endpoint.facts().map(|found| found.class),
+                credential_class: class,
+                pair: pair.as_ref(),
             };
-        if let Found::Known(found) = &facts.decision
-            && let Recorded {
-                record:
-                    ModelDecision {
-                        review_trigger: Some(trigger),
-                        ..
-                    },
-                path,
-                ..
-            } = found.as_ref()
-        {
-            look(RecordKind::Decision, path, None, trigger);
-        }
-        if let Found::Known(found) = &facts.model {
-            look(
-                RecordKind::Model,
-                &found.path,
-                None,
-                &found.record.review_trigger,
+            fired.extend(
+                trigger
+                    .fired(&now)
+                    .into_iter()
+                    .map(|why| format!("{}: {why}", kind.title())),
             );
-        }
-        if let Found::Known(found) = &facts.executable {
-            // A file that is not there is its own blocker; only another file is another path.
-            let subject = match &facts.binary {
-                Binary::Found { path, .. } => path.as_str(),
-                _ => found.record.path.as_str(),
-            };
-            look(
-                RecordKind::Executable,
-                &found.path,
-                Some(subject),
-                &found.record.review_trigger,
+            words.extend(
+                trigger
+                    .words()
+                    .map(|text| format!("{}: {text}", kind.title())),
             );
-            unpinned = facts.packages == Packages::NotPinned;
-        }
-        if let Found::Known(found) = &facts.source {
-            look(
-                RecordKind::Source,
-                &found.path,
-                None,
-                &found.record.review_trigger,
-            );
-        }
-        if let (true, Found::Known(found)) = (input.opening.by_record(), &facts.gate) {
-            let trigger = &found.record.review_trigger;
-            look(RecordKind::Gate, &found.path, None, trigger);
-        }
-        // A record of before pins a launcher and nothing that it starts.
-        if unpinned {
-            fired.push(format!(
-                "{}: it holds no digest of the packages around the file; `cto setup {}` looks at them and admits it anew",
-                RecordKind::Executable.title(),
-                input.manifest.id
-            ));
-        }
-        match (fired.is_empty(), words.is_empty()) {
-            (false, _) => blocked(Code::ReviewDue, fired.join("; ")),
-            (true, false) => Outcome::Noted(format!("review when: {}", words.join("; "))),
-            (true, true) => Outcome::Pass,
-        }
-    })
+        };
+    if let Found::Known(found) = &facts.decision
+        && let Recorded {
+            record:
+                ModelDecision {
+                    review_trigger: Some(trigger),
+                    ..
+                },
+            path,
+            ..
+        } = found.as_ref()
+    {
+        look(RecordKind::Decision, path, None, trigger);
+    }
+    if let Found::Known(found) = &facts.model {
+        look(
+            RecordKind::Model,
+            &found.path,
+            None,
+            &found.record.review_trigger,
+        );
+    }
+    if let Found::Known(found) = &facts.executable {
+        // A file that is not there is its own blocker; only another file is another path.
+        let subject = match &facts.binary {
+            Binary::Found { path, .. } => path.as_str(),
+            _ => found.record.path.as_str(),
+        };
+        look(
+            RecordKind::Executable,
+            &found.path,
+            Some(subject),
+            &found.record.review_trigger,
+        );
+        unpinned = facts.packages == Packages::NotPinned;
+    }
+    if let Found::Known(found) = &facts.source {
+        look(
+            RecordKind::Source,
+            &found.path,
+            None,
+            &found.record.review_trigger,
+        );
+    }
+    if let TargetFound::Known(found) = input.target {
+        let trigger = &found.record.review_trigger;
+        let subject = Some(found.record.target_repository_path.as_str());
+        look(RecordKind::Target, &found.path, subject, trigger);
+    }
+    if let (true, Found::Known(found)) = (input.opening.by_record(), &facts.gate) {
+        let trigger = &found.record.review_trigger;
+        look(RecordKind::Gate, &found.path, None, trigger);
+    }
+    // A record of before pins a launcher and nothing that it starts.
+    if unpinned {
+        fired.push(format!(
+            "{}: it holds no digest of the packages around the file; `cto setup {}` looks at them and admits it anew",
+            RecordKind::Executable.title(),
+            input.manifest.id
+        ));
+    }
+    match (fired.is_empty(), words.is_empty()) {
+        (false, _) => blocked(Code::ReviewDue, fired.join("; ")),
+        (true, false) => Outcome::Noted(format!("review when: {}", words.join("; "))),
+        (true, true) => Outcome::Pass,
+    }
 }
 
 pub fn credentials(input: &GateInput<'_>) -> Outcome {

@@ -48,6 +48,7 @@ struct World {
     stage: Stage,
     opening: Opening,
     facts: LaneFacts,
+    target: TargetFound,
 }
 
 fn binary(is_temporary: bool) -> Binary {
@@ -115,6 +116,7 @@ impl World {
             stage: Stage::Two,
             opening: Opening::Opened(By::Flag),
             facts,
+            target: TargetFound::NotAsked,
         }
     }
 
@@ -141,7 +143,7 @@ impl World {
             environments: &[],
             source_files: None,
             source_refused: None,
-            target: &crate::gate::target::TargetFound::NotAsked,
+            target: &self.target,
             confinement: None,
             stand: Stand::Neutral,
         };
@@ -309,3 +311,54 @@ fn codex_through_case_needs_a_bridge_that_somebody_says_is_there() {
 
 #[path = "admissions_rows_tests.rs"]
 mod rows;
+
+#[test]
+fn the_admission_of_a_repository_falls_due_like_every_record() {
+    let target = |trigger: &str| {
+        let record = changed(
+            crate::records::tests::target(),
+            "review_trigger",
+            json!(trigger),
+        );
+        let now = Utc::day("2026-06-15").unwrap();
+        TargetFound::read("t.json", &serde_json::to_vec(&record).unwrap(), now)
+    };
+    let review = |world: &World| {
+        let gates = world.outcomes().into_iter();
+        let review = gates
+            .filter(|(name, _)| *name == "review")
+            .map(|(_, outcome)| outcome);
+        review.collect::<Vec<_>>().remove(0)
+    };
+    let fake = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    for gated in [true, false] {
+        let at = |trigger: &str| {
+            let mut world = World::good();
+            (world.stage, world.target) = (Stage::Five, target(trigger));
+            world.facts.model = found(&changed(
+                without(samples::model(), &["endpoint_sha256"]),
+                "review_trigger",
+                json!("look"),
+            ));
+            world.facts.source =
+                found(&changed(samples::source(), "review_trigger", json!("look")));
+            if !gated {
+                world.manifest = Manifest::parse("f", fake).unwrap();
+                world.facts = LaneFacts::nothing(Utc::day("2026-06-15").unwrap());
+            }
+            review(&world)
+        };
+        let due = at("date:2026-06-01");
+        assert!(
+            matches!(&due, Outcome::Blocked(Code::ReviewDue, Some(why)) if why.contains("arget")),
+            "{gated}: {due:?}"
+        );
+        let words = at("before any other path");
+        assert!(matches!(words, Outcome::Noted(_)), "{gated}: {words:?}");
+        let moved = at("path:/elsewhere");
+        assert!(
+            matches!(moved, Outcome::Blocked(Code::ReviewDue, _)),
+            "{gated}: {moved:?}"
+        );
+    }
+}

@@ -380,6 +380,7 @@ rollback = "discard the copy"
                 model: None,
                 stage: Stage::Two,
                 target_head: MaybeKnown::Known("none".into()),
+                target_branch: None,
                 target_admission_sha256: None,
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,

@@ -36,6 +36,9 @@ pub struct Lane {
     pub stage: Stage,
     /// `none` where no target exists.
     pub target_head: MaybeKnown<String>,
+    /// The branch that is checked out there, and the only one that a result may move; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_branch: Option<String>,
     /// The admission of the repository that may be changed; absent where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_admission_sha256: Option<Digest>,

@@ -41,6 +41,8 @@ const PLACES: &[(&str, Group)] = &[
     ("requests", Group::Tasks),
     ("approve", Group::Tasks),
     ("deny", Group::Tasks),
+    ("outcome", Group::Tasks),
+    ("revert", Group::Tasks),
     ("project", Group::Tasks),
     ("apply", Group::Tasks),
     ("reverify", Group::Tasks),

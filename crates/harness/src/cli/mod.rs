@@ -2,7 +2,7 @@
 //! words into requests and answers into text; everything else is done below.
 //!
 //! - `work/` run, try, project, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
-//! - `operator/` request, approve, deny; `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
+//! - `operator/` request, approve, deny, outcome, revert; `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
 //! - `parse.rs` words to a command; `args/` flags shared; `configured.rs` what the config file says of them; `help.rs`; `old_names.rs` former names
 //!
 //! Imports every room. Imported by nobody but `main.rs`.
@@ -102,6 +102,10 @@ enum Command {
     Approve(operator::answer::Args),
     /// Deny a request
     Deny(operator::answer::DenyArgs),
+    /// Say what becomes of a green result at stage 5: accepted it lands, rejected it is dropped
+    Outcome(operator::outcome::Args),
+    /// Take an accepted result back, by one commit that undoes it
+    Revert(operator::outcome::RevertArgs),
     /// Show what happened in a run
     Show(evidence::show::Args),
     /// Show the last lines of what a check or the engine printed
@@ -411,6 +415,8 @@ fn dispatch(
         Command::Requests(args) => operator::request::list(context, &args),
         Command::Approve(args) => operator::answer::approve(context, &args),
         Command::Deny(args) => operator::answer::deny(context, &args),
+        Command::Outcome(args) => operator::outcome::outcome(context, &args),
+        Command::Revert(args) => operator::outcome::revert(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
         Command::Log(args) => evidence::log::run(context, &args),
         Command::Verify(args) => evidence::verify::run(context, &args),

@@ -168,6 +168,7 @@ pub fn contract_of(
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: target_head(request),
+            target_branch: None,
             target_admission_sha256: request.admitted.as_ref().map(|found| found.sha256),
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),

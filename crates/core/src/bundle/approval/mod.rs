@@ -16,7 +16,7 @@ pub use decide::{Granted, Presented, Refused, Use, may_start, read_answer};
 
 use crate::records::{Difference, name_difference};
 use crate::run::invariant::{CorePromotion, NeverActivated};
-use crate::task::contract::{Action, Contract, MutationMode, Stage};
+use crate::task::contract::{Action, Contract, Limits, ModelPair, MutationMode, Stage};
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::json::{self, JsonError};
@@ -58,6 +58,9 @@ pub struct ExecutionRequest {
     /// What would be changed, in words that name no place of this host.
     pub target: String,
     pub target_head: MaybeKnown<String>,
+    /// What the run may reach; absent in requests of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
     pub allowed_paths: Vec<PathRule>,
     pub forbidden_paths: Vec<PathRule>,
     pub blocked_actions: Vec<Action>,
@@ -71,6 +74,42 @@ pub struct ExecutionRequest {
     pub execution_allowed: bool,
     pub runtime_default_activation: NeverActivated,
     pub core_promotion_status: CorePromotion,
+}
+
+/// What a run may reach, as far as its contract says so.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reach {
+    /// The only branch of a repository of the operator's that a result may move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelPair>,
+    pub network: String,
+    pub limits: Limits,
+    /// Packages that the engine's program comes with, where its admission pins them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages_sha256: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_test_rationale: Option<String>,
+}
+
+impl Reach {
+    fn of(contract: &Contract) -> Self {
+        let lane = &contract.lane;
+        let network = match lane.model {
+            Some(_) => "its model, through the door of the harness, and nothing else",
+            None => "none",
+        };
+        Self {
+            branch: lane.target_branch.clone(),
+            model: lane.model.clone(),
+            network: network.to_owned(),
+            limits: contract.limits,
+            packages_sha256: lane.packages_sha256,
+            no_test_rationale: contract.no_test_rationale.clone(),
+        }
+    }
 }
 
 /// Who asks, where and when.
@@ -103,6 +142,7 @@ impl ExecutionRequest {
             allowed_mutation_scope: contract.lane.stage.allowed_mutation_scope().to_owned(),
             target,
             target_head: contract.lane.target_head.clone(),
+            reach: Some(Reach::of(contract)),
             allowed_paths: contract.allowed_paths.clone(),
             forbidden_paths: contract.forbidden_paths.clone(),
             blocked_actions: contract.forbidden_actions.iter().copied().collect(),
@@ -125,7 +165,12 @@ impl ExecutionRequest {
             store_id: self.store_id,
             at: self.requested_at,
         };
-        Self::new(contract, (self.contract_digest, self.task_digest), asking) == *self
+        let mut told = Self::new(contract, (self.contract_digest, self.task_digest), asking);
+        if self.reach.is_none() {
+            // One of before did not tell of it.
+            told.reach = None;
+        }
+        told == *self
     }
 
     /// The bytes that are kept, travel and are named by digest.

@@ -224,7 +224,9 @@ fn carries(data: &Value, code: Code) -> bool {
         list.as_array()
             .is_some_and(|codes| codes.iter().any(|found| found == code.as_str()))
     };
-    data["reason"] == code.as_str() || listed(&data["blockers"])
+    // An operator says it in a word of their own.
+    let rejected = code == Code::OperatorRejected && data["outcome"] == "rejected";
+    rejected || data["reason"] == code.as_str() || listed(&data["blockers"])
 }
 
 /// Status, headline, the event that carries it, and every other code.

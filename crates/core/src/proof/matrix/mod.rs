@@ -1,7 +1,7 @@
 //! The failure matrix: rows as data, what a row's bundle must show, and the result of each row.
 //!
-//! - this file: the rows (`rows.toml`, and `models.toml` for engines with a model); `show.rs` one
-//!   thing a bundle must show; `leaks.rs` what none may; `played.rs` a row as what a model says
+//! - this file: the rows (`rows.toml`, `models.toml` for engines with a model, `owned.toml` for approvals and repositories
+//!   with an owner); `show.rs` one thing a bundle must show; `leaks.rs` what none may; `played.rs` a row as what a model says
 //! - `evaluate.rs` a row against what its run left behind; `outcome.rs` results; `junit.rs` as XML
 //! - `hostile/` the attack suite
 //!
@@ -34,7 +34,11 @@ pub use junit::junit_xml;
 pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
 pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
 
-const ROWS: &str = concat!(include_str!("rows.toml"), include_str!("models.toml"));
+const ROWS: &str = concat!(
+    include_str!("rows.toml"),
+    include_str!("models.toml"),
+    include_str!("owned.toml")
+);
 
 /// The rows of the failure matrix. A form of each must be there; further rows are further codes.
 pub const FIXTURES: [&str; 12] = [
@@ -112,6 +116,10 @@ pub struct Row {
     #[serde(default)]
     pub touches: Vec<String>,
     pub approval: Option<Scripted>,
+    /// What differs in the admission of its repository, which somebody owns.
+    pub target: Option<toml::Table>,
+    /// What is said of the result of a green run. The settlement is what is looked at then.
+    pub word: Option<Word>,
     /// The checks must be green before the engine starts.
     #[serde(default)]
     pub green_start: bool,
@@ -182,6 +190,8 @@ pub enum Fault {
     Interrupt,
     /// A file appears in the source at the engine's first output.
     SourceEdited,
+    /// A file of the repository is changed after the run, before a word is said of it.
+    TargetEdited,
 }
 
 /// What appears there.
@@ -196,6 +206,27 @@ pub const SMALL_FILE: u64 = (1 << 20) + (1 << 18);
 pub enum Scripted {
     Granted,
     Denied,
+    /// In the store of the row's own place, signed by a key of its own: its time is over.
+    Expired,
+    /// The same, and an earlier run used it.
+    Consumed,
+    /// The same, for another contract.
+    Mismatched,
+}
+
+impl Scripted {
+    /// It lies in a store, with what is wrong with it.
+    pub fn is_stored(self) -> bool {
+        matches!(self, Self::Expired | Self::Consumed | Self::Mismatched)
+    }
+}
+
+/// What a validator says of a result in the place of its operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Accepted,
+    Rejected,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -293,6 +324,16 @@ impl Row {
     /// Is a program of the engine's own started for it, with a model that plays it?
     pub fn runs_a_lane(&self, manifest: &Manifest) -> bool {
         matches!(self.lanes, Lanes::Runnable | Lanes::Modelled) && manifest.uses_a_model()
+    }
+
+    /// It stands on proofs of every stage before, which the engine has to have first.
+    pub fn stands_on_all(&self) -> bool {
+        self.stage == Some(Stage::Five)
+    }
+
+    /// Somebody is asked or says something, with a store and a key in the row's own place.
+    pub fn has_a_desk(&self) -> bool {
+        self.stands_on_all() || self.approval.is_some_and(Scripted::is_stored)
     }
 
     /// A name of the row, of the matrix row it is a form of, or of its theme.

@@ -11,6 +11,7 @@ use crate::doubles::{self, agent};
 use crate::host::failure::Failure;
 use crate::proof::matrix::asked::{self, Playing};
 use crate::proof::matrix::lane::Lane;
+use crate::proof::matrix::owned::{Climbed, RowDesk};
 use crate::proof::matrix::{self, VALIDATOR, fault};
 use crate::run;
 use crate::run::approvals::{Answer, Approvals};
@@ -26,6 +27,12 @@ pub struct Args {
     /// The lane of a row that starts a program of its own, as `cto matrix` prepared it
     #[arg(long)]
     lane: Option<PathBuf>,
+    /// The admission of the row's repository
+    #[arg(long)]
+    target: Option<PathBuf>,
+    /// A state with the proofs that the row stands on, as `cto matrix` made it
+    #[arg(long)]
+    climbed: Option<PathBuf>,
     /// The engine is played by the double of it that ships here
     #[arg(long)]
     double: bool,
@@ -44,15 +51,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran")
     })?;
     let home = context.home()?;
-    let approvals = match row.approval {
-        None => Approvals::store(&home, None),
-        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
-            actor: VALIDATOR.into(),
-        }),
-        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied {
-            actor: VALIDATOR.into(),
-        }),
-    };
     if home.root.exists() || home.runs.exists() {
         return Err(
             Failure::usage("not_fresh", "a row runs in a state home of its own")
@@ -80,15 +78,38 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             Playing::Lane(lane.playing(row, &manifest, &words(args))?)
         }
     };
-    let request = asked::request(
+    let mut request = asked::request(
         row,
         &matrix.fixture,
         manifest,
         args.source.as_deref(),
         playing,
     )?;
+    request.target.clone_from(&args.target);
+    if let Some(dir) = &args.climbed {
+        Climbed::at(dir).lay(&home).map_err(|error| {
+            Failure::internal("no_proofs", "the state of a row cannot be copied").because(&error)
+        })?;
+    }
+    let place = (&home, &context.env);
+    let desk = || RowDesk::open(place, args.target.as_deref());
+    let approvals = match row.approval {
+        None => Approvals::store(&home, None),
+        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
+            actor: VALIDATOR.into(),
+        }),
+        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied {
+            actor: VALIDATOR.into(),
+        }),
+        Some(stored) => {
+            let id = desk()?.answer(&request, stored)?;
+            let approvals = Approvals::store(&home, Some(&id));
+            request.request_id = Some(id);
+            approvals
+        }
+    };
     let mut progress = fault::apply(row.fault, args.source.as_deref())?;
-    let sealed = run::run_asking(
+    let mut sealed = run::run_asking(
         &approvals,
         &home,
         &context.env,
@@ -96,6 +117,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         &cancel,
         progress.as_mut(),
     )?;
+    if let Some(word) = row.word {
+        sealed = desk()?.say(row, word, &sealed.dir, &cancel)?;
+    }
     context.output.document(&json!({"schema_version": 1, "command": "__row", "bundle": sealed.dir.display().to_string()}))?;
     Ok(sealed.report.status.exit_code())
 }

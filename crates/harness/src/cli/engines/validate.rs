@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
+use crate::doubles::agent;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
@@ -89,9 +90,14 @@ fn validated(
     });
     let double = doubled.transpose()?.flatten();
     let engine = engine.filter(|_| double.is_none());
-    if let Some((note, _)) = &double {
-        context.output.note(note);
-    }
+    let double = match (double, &engine) {
+        (Some((note, double)), _) => {
+            context.output.note(&note);
+            Some(double)
+        }
+        (None, None) if validator.doubles => Some(agent::manifest()?),
+        (None, _) => None,
+    };
     let home = match engine {
         Some(_) => context.home()?,
         None => Home {
@@ -114,7 +120,7 @@ fn validated(
         home: &home,
         root: fixtures,
         engine,
-        double: double.map(|(_, double)| double),
+        double,
         asked: args.records.asked(context.configured_prices()?)?,
         contain: if args.contain == "contained" {
             Containment::Contained
@@ -124,6 +130,7 @@ fn validated(
         case,
         cancel: &cancel,
         progress: progress.as_mut(),
+        lane: None,
         closed: Default::default(),
     };
     (validator.run)(&mut bench)

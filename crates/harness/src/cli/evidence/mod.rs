@@ -1,7 +1,7 @@
 //! Commands about runs that have ended, one file per command. But for `prune` and `recover`, they
 //! only read.
 //!
-//! - `show.rs` (`show_checks.rs` its checks, `markdown.rs` to paste), `log.rs`, `diff.rs`, `replay.rs`, `runs.rs` look, at which run says `last.rs`; `verify.rs` re-checks; `schema.rs` prints
+//! - `show/` (`checks.rs` its checks, `closeout.rs` who asked, approved and accepted; `markdown.rs` to paste), `log.rs`, `diff.rs`, `replay.rs`, `runs.rs` look, at which run says `last.rs`; `verify.rs` re-checks; `schema.rs` prints
 //! - `bundle.rs` packs and unpacks; `keys.rs` keys; `prune.rs`, `recover.rs` change the runs
 //!   directory
 //!
@@ -19,5 +19,4 @@ pub mod replay;
 pub mod runs;
 pub mod schema;
 pub mod show;
-pub mod show_checks;
 pub mod verify;

@@ -2,42 +2,30 @@
 //! their own SSH key. An engine reaches neither the store nor the key.
 
 use std::io::{self, BufRead, Read};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use cto_core::bundle::approval::signers::Signers;
-use cto_core::bundle::approval::sshsig::{Purpose, signer_of};
+use cto_core::bundle::approval::sshsig::Purpose;
 use cto_core::bundle::approval::{
-    Answer, DEFAULT_HOURS, ExecutionRequest, MOST_HOURS, Said, wrong_sentence,
+    Answer, DEFAULT_HOURS, ExecutionRequest, MOST_HOURS, Reach, Said, wrong_sentence,
 };
-use cto_core::bundle::attest::PublicKey;
 use cto_core::task::contract::Stage;
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
-use cto_gateway::operator_program::{self, Limits};
 use serde_json::json;
 
-use super::request::{cannot_read, find};
+use super::request::{cannot_read, find, named_by};
+use super::signing::{Signer, SigningArgs};
 use crate::cli::Context;
 use crate::cli::args::ask;
-use crate::evidence::signers;
 use crate::host::failure::Failure;
-use crate::host::{self, Home, files, programs};
-use crate::run::approvals::store::{Kept, Store};
+use crate::host::{self, Home};
+use crate::run::approvals::store::Store;
 use crate::screen::output::tame;
-
-const LIMITS: Limits = Limits {
-    // Long enough for a person to unlock a key or to touch a token.
-    time: Duration::from_secs(120),
-    output_bytes: 16 << 10,
-};
-const MAX_KEY: u64 = 16 << 10;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The request, as `cto requests` lists it
-    request: RunId,
+    /// A request of `cto requests`, a part of its name that no other has, or `last`
+    request: String,
     /// The exact sentence, instead of typing it at the terminal; needs --key
     #[arg(long, value_name = "TEXT", requires = "key")]
     sentence: Option<String>,
@@ -49,17 +37,9 @@ pub struct Args {
 }
 
 #[derive(clap::Args)]
-pub struct SigningArgs {
-    /// Your SSH key (Ed25519): the private key, or the public one where an agent holds the other
-    /// [default: ~/.ssh/id_ed25519]
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
-}
-
-#[derive(clap::Args)]
 pub struct DenyArgs {
-    /// The request, as `cto requests` lists it
-    request: RunId,
+    /// A request of `cto requests`, a part of its name that no other has, or `last`
+    request: String,
     #[command(flatten)]
     signing: SigningArgs,
 }
@@ -67,9 +47,10 @@ pub struct DenyArgs {
 pub fn approve(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let store = Store::of(&home);
-    let (request, bytes) = find(&store, &args.request)?;
-    unanswered(&store, &args.request)?;
-    let (key, actor) = signer(context, &home, &args.signing)?;
+    let id = named_by(&store, &args.request)?;
+    let (request, bytes) = find(&store, &id)?;
+    unanswered(&store, &id)?;
+    let signer = args.signing.signer(context, &home, Purpose::Approval)?;
     show(context, &request);
     let (said, source) = match &args.sentence {
         Some(text) => (text.clone(), "the sentence and a key, given to the command"),
@@ -97,35 +78,34 @@ pub fn approve(context: &Context, args: &Args) -> Result<u8, Failure> {
         .map_err(|error| nothing("it would count beyond all time").because(&error))?;
     let said = Said {
         granted: true,
-        actor: &actor,
+        actor: &signer.actor,
         source,
         at,
         expiry,
     };
     let answer = Answer::to(&request, Digest::of(&bytes), &said);
-    keep(context, &home, &store, &answer, &key)?;
-    let next = context
-        .output
-        .command(&format!("run --request {}", args.request));
+    keep(context, &home, &store, &answer, &signer)?;
+    let next = context.output.command(&format!("run --request {id}"));
     told(context, "approve", &answer, &next)
 }
 
 pub fn deny(context: &Context, args: &DenyArgs) -> Result<u8, Failure> {
     let home = context.home()?;
     let store = Store::of(&home);
-    let (request, bytes) = find(&store, &args.request)?;
-    unanswered(&store, &args.request)?;
-    let (key, actor) = signer(context, &home, &args.signing)?;
+    let id = named_by(&store, &args.request)?;
+    let (request, bytes) = find(&store, &id)?;
+    unanswered(&store, &id)?;
+    let signer = args.signing.signer(context, &home, Purpose::Approval)?;
     let at = host::now();
     let said = Said {
         granted: false,
-        actor: &actor,
+        actor: &signer.actor,
         source: "cto deny",
         at,
         expiry: at,
     };
     let answer = Answer::to(&request, Digest::of(&bytes), &said);
-    keep(context, &home, &store, &answer, &key)?;
+    keep(context, &home, &store, &answer, &signer)?;
     let next = context.output.command("requests");
     told(context, "deny", &answer, &next)
 }
@@ -156,53 +136,6 @@ fn answered() -> Failure {
     Failure::usage("already_answered", "this request was answered already")
         .so("the first answer stays")
         .hint("an answer is never changed; `cto request` asks anew")
-}
-
-/// The key that signs, and whose it is by the record of allowed signers.
-fn signer(
-    context: &Context,
-    home: &Home,
-    asked: &SigningArgs,
-) -> Result<(PathBuf, String), Failure> {
-    let bad = |what: &str, path: &Path| {
-        Failure::usage("bad_key", what)
-            .at(path.display().to_string())
-            .so("nothing was written")
-    };
-    let key = match &asked.key {
-        Some(key) => std::path::absolute(key)
-            .map_err(|error| bad("the key cannot be found", key).because(&error))?,
-        None => match context.env.path("HOME") {
-            Some(home) => home.join(".ssh/id_ed25519"),
-            None => return Err(bad("no key was named", Path::new("--key"))),
-        },
-    };
-    let public = match key.extension().is_some_and(|extension| extension == "pub") {
-        true => key.clone(),
-        false => PathBuf::from(format!("{}.pub", key.display())),
-    };
-    let text = files::read_limited(&public, MAX_KEY).map_err(|error| {
-        bad("the public half of the key cannot be read", &public).because(&error)
-    })?;
-    let public_key = PublicKey::from_text(&String::from_utf8_lossy(&text))
-        .map_err(|error| bad("the key cannot be used", &public).because(&error))?;
-    let signers: Signers = signers::of(home).map_err(|why| {
-        Failure::blocked("signers_not_believed", "nobody can approve here")
-            .reason(why)
-            .so("nothing was written")
-    })?;
-    match signers.actor(&public_key, Purpose::Approval) {
-        Some(actor) => Ok((key, actor.to_owned())),
-        None => Err(
-            Failure::blocked("not_a_signer", "this key may not approve here")
-                .at(signers::path(home).display().to_string())
-                .so("nothing was written")
-                .hint(format!(
-                    "`{}` lets it",
-                    context.output.command("keys approver NAME FILE.pub")
-                )),
-        ),
-    }
 }
 
 /// What would happen, and what would not be possible.
@@ -242,59 +175,76 @@ fn show(context: &Context, request: &ExecutionRequest) {
     output.row("changes", &paths(&request.allowed_paths));
     output.row("never", &paths(&request.forbidden_paths));
     output.row("engine", &format!("{} {digest}", request.engine));
-    output.row("checks", &tame(&request.verification_commands.join("; ")));
-    output.row("undo", &tame(&request.rollback));
+    if let Some(reach) = &request.reach {
+        show_reach(context, reach);
+    }
+    let why_none = request.reach.as_ref();
+    let why_none = why_none.and_then(|reach| reach.no_test_rationale.as_deref());
+    let checks = match request.verification_commands.is_empty() {
+        true => format!("none: {}", why_none.unwrap_or("no reason is given")),
+        false => request.verification_commands.join("; "),
+    };
+    output.row("checks", &tame(&checks));
+    let undo = match request.stage < Stage::Five {
+        true => request.rollback.clone(),
+        false => format!("{} What has landed: `cto revert RUN`.", request.rollback),
+    };
+    output.row("undo", &tame(&undo));
     let lands = match request.stage < Stage::Five {
         true => "; nothing leaves the copy",
-        false => "",
+        false => "; nothing lands before you accept the result (`cto outcome`)",
     };
     output.row("blocked", &format!("{}{lands}", blocked.join(", ")));
     output.row("sentence", &tame(&request.sentence));
 }
 
-/// Signs with the operator's own program, checks what it made, and keeps it.
+fn show_reach(context: &Context, reach: &Reach) {
+    let output = &context.output;
+    if let Some(packages) = reach.packages_sha256 {
+        output.row("packages", &packages.to_string());
+    }
+    if let Some(branch) = &reach.branch {
+        output.row("branch", &tame(branch));
+    }
+    if let Some(model) = &reach.model {
+        output.row(
+            "model",
+            &tame(&format!("{}/{}", model.provider, model.model)),
+        );
+    }
+    output.row("network", &reach.network);
+    let limits = &reach.limits;
+    let mut shown = vec![
+        format!(
+            "{} s, {} s silent",
+            limits.engine_wall_seconds, limits.engine_idle_seconds
+        ),
+        format!("{} MiB", limits.memory_mib),
+        format!("{} processes", limits.processes),
+    ];
+    if let Some(tokens) = limits.model_tokens {
+        shown.push(format!("{tokens} tokens"));
+    }
+    if let Some(calls) = limits.model_calls {
+        shown.push(format!("{calls} model calls"));
+    }
+    output.row("limits", &shown.join(", "));
+}
+
+/// Signs an answer and keeps it.
 fn keep(
     context: &Context,
     home: &Home,
     store: &Store,
     answer: &Answer,
-    key: &Path,
+    signer: &Signer,
 ) -> Result<(), Failure> {
-    let unsigned = |why: &dyn std::error::Error| {
+    let record = answer.to_bytes().map_err(|error| {
         Failure::internal("not_signed", "the answer could not be signed")
-            .because(why)
+            .because(&error)
             .so("nothing was written")
-            .hint("a key with a passphrase signs through ssh-agent: `ssh-add`, then --key FILE.pub")
-    };
-    let record = answer.to_bytes().map_err(|error| unsigned(&error))?;
-    let program = programs::ssh_keygen(&context.env, home).map_err(|error| unsigned(&error))?;
-    let words = [
-        "-q",
-        "-Y",
-        "sign",
-        "-n",
-        Purpose::Approval.namespace(),
-        "-f",
-    ]
-    .map(str::to_owned);
-    let mut words: Vec<String> = words.to_vec();
-    words.insert(0, program.path().display().to_string());
-    words.push(key.display().to_string());
-    let program =
-        programs::to_start(&words, &context.env, home).map_err(|error| unsigned(&error))?;
-    let made =
-        operator_program::run(&program, &record, LIMITS).map_err(|error| unsigned(&error))?;
-    let signature = String::from_utf8(made).map_err(|error| unsigned(&error))?;
-    let signed =
-        signer_of(&signature, &record, Purpose::Approval).map_err(|error| unsigned(&error))?;
-    let signers = signers::of(home).unwrap_or_default();
-    if signers.actor(&signed, Purpose::Approval) != Some(answer.actor.as_str()) {
-        return Err(nothing(
-            "it was signed with another key than the one that was named",
-        ));
-    }
-    let record = String::from_utf8(record).map_err(|error| unsigned(&error))?;
-    let kept = Kept { record, signature };
+    })?;
+    let kept = signer.sign(context, home, record)?;
     match store.put_answer(&answer.request_id, &kept) {
         Ok(true) => Ok(()),
         Ok(false) => Err(answered()),

@@ -1,19 +1,19 @@
-//! `cto request`: passes every gate but the approval, looks, resolves the whole contract, and writes down what is
-//! asked for. It starts nothing. `cto requests` lists what was asked.
+//! `cto request`: writes down what is asked for once every gate but the approval has passed (`run/approvals/asking.rs`).
+//! It starts nothing. `cto requests` lists what was asked.
 
-use cto_core::bundle::approval::{Answer, Asking, ExecutionRequest};
+use cto_core::bundle::approval::{Answer, ExecutionRequest};
 use cto_core::values::digest::Digest;
-use cto_core::values::hint::{Reader, hint};
 use cto_core::values::ids::RunId;
 use cto_core::values::json as strict;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::work::run::TaskArgs;
+use crate::cli::args::task::TaskArgs;
+use crate::host;
 use crate::host::failure::Failure;
-use crate::host::{self, OwnProgram};
-use crate::plan;
+use crate::run::approvals::asking;
+pub use crate::run::approvals::asking::cannot_read;
 use crate::run::approvals::store::Store;
 use crate::screen::output::tame;
 use crate::screen::table::{Fit, Table};
@@ -41,20 +41,43 @@ impl Args {
     }
 }
 
-pub fn cannot_read(error: &dyn std::error::Error) -> Failure {
-    Failure::internal("store_unreadable", "the store of requests cannot be read")
-        .because(error)
-        .so("nothing ran")
+/// The newest request.
+const LAST: &str = "last";
+
+fn none_of(name: &str) -> Failure {
+    let what = format!("there is no request {}", tame(name));
+    Failure::usage("no_request", what)
+        .so("nothing was written")
+        .hint("`cto requests` lists them")
+}
+
+/// The one request that a name is meant for: its id, a part that no other one has, or `last`.
+pub fn named_by(store: &Store, name: &str) -> Result<RunId, Failure> {
+    let all = store.all().map_err(|error| cannot_read(&error))?;
+    let newest = all.first().filter(|_| name == LAST);
+    let exact = all.iter().find(|id| id.as_str() == name);
+    if let Some(id) = newest.or(exact) {
+        return Ok(id.clone());
+    }
+    let mut fits = all
+        .iter()
+        .filter(|id| !name.is_empty() && id.as_str().contains(name));
+    match (fits.next(), fits.next()) {
+        (Some(id), None) => Ok(id.clone()),
+        (None, _) => Err(none_of(name)),
+        (Some(_), Some(_)) => Err(Failure::usage(
+            "ambiguous_request",
+            "several requests have that in their names",
+        )
+        .so("nothing was written")
+        .hint("`cto requests` lists them; give more of one name")),
+    }
 }
 
 /// A request of the store, with its bytes.
 pub fn find(store: &Store, id: &RunId) -> Result<(ExecutionRequest, Vec<u8>), Failure> {
     let bytes = store.request(id).map_err(|error| cannot_read(&error))?;
-    let bytes = bytes.ok_or_else(|| {
-        Failure::usage("no_request", format!("there is no request {id}"))
-            .so("nothing was written")
-            .hint("`cto requests` lists them")
-    })?;
+    let bytes = bytes.ok_or_else(|| none_of(id.as_str()))?;
     let request = strict::read(&bytes).map_err(|error| cannot_read(&error))?;
     Ok((request, bytes))
 }
@@ -82,96 +105,9 @@ pub fn run(context: &Context, mut args: Args) -> Result<u8, Failure> {
     }
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
-    home.create()?;
-    let own = OwnProgram::find(&home)?;
-    let footing = plan::footing(&request, &context.env, &home, &own);
-    let request = plan::settled(&request, &footing)?;
-    let place = (&context.env, &home);
-    let planned = plan::plan(&request, footing, true, place, &own, &mut |_| true);
-    let blocked: Vec<_> = planned.gates.blocked().collect();
-    let contract = planned.contract.valid().filter(|_| planned.plan.is_some());
-    let Some(contract) = contract else {
-        return Err(refused(&request, &blocked));
-    };
-    if !contract.approval_required {
-        return Err(
-            Failure::usage("no_approval_needed", "this contract needs no approval")
-                .so("nothing was written")
-                .hint("`cto run` starts it; from stage 4 on every contract needs one"),
-        );
-    }
-    let sealed = planned.contract.seal().map_err(|error| {
-        Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
-    })?;
-    let (store, now) = (Store::of(&home), host::now());
-    let request_id = named(&store, &request, now)?;
-    let work_id = args
-        .work_id
-        .clone()
-        .unwrap_or_else(|| request_id.to_string());
-    if !cto_core::records::is_name(&work_id) {
-        return Err(
-            Failure::usage("bad_work_id", "a work id is a plain name").so("nothing was written")
-        );
-    }
-    let asking = Asking {
-        request_id: request_id.clone(),
-        work_id: &work_id,
-        store_id: store.id().map_err(|error| cannot_write(&error))?,
-        at: now,
-    };
-    let digests = (sealed.contract_digest, sealed.task_digest);
-    let asked = ExecutionRequest::new(contract, digests, asking);
-    store
-        .put_request(&asked, &args)
-        .map_err(|error| cannot_write(&error))?;
+    let place = (&home, &context.env);
+    let asked = asking::ask(place, &request, args.work_id.as_deref(), &args)?;
     answer(context, &asked)
-}
-
-fn cannot_write(error: &std::io::Error) -> Failure {
-    Failure::internal("store_unwritable", "the request cannot be kept")
-        .because(error)
-        .so("nothing was asked for")
-}
-
-/// A name that no request has yet.
-fn named(
-    store: &Store,
-    request: &Request,
-    now: cto_core::values::time::Utc,
-) -> Result<RunId, Failure> {
-    let taken = store.all().map_err(|error| cannot_read(&error))?;
-    for _ in 0..64 {
-        let suffix = host::random_name(4)?;
-        match RunId::new(now, &request.case.id, &suffix) {
-            Ok(id) if !taken.contains(&id) => return Ok(id),
-            Ok(_) | Err(_) => {}
-        }
-    }
-    Err(Failure::internal("no_name", "no name for the request is free").so("nothing was written"))
-}
-
-fn refused(request: &Request, blocked: &[&cto_core::gate::GateResult]) -> Failure {
-    let mut failure = Failure::blocked("not_requestable", "a gate before the approval is closed")
-        .so("nothing was written");
-    for gate in blocked {
-        let code = gate.code.map_or("", |code| code.as_str());
-        let detail = gate.detail.as_deref().unwrap_or(&gate.question);
-        failure = failure.reason(format!("{code}: {detail}"));
-    }
-    let first = blocked
-        .iter()
-        .find_map(|gate| Some((gate.code?, &gate.detail)));
-    match first {
-        None => failure,
-        Some((code, detail)) => {
-            let reader = Reader {
-                engine: &request.manifest.id,
-                is_try: false,
-            };
-            failure.hint(hint(code, detail.as_deref(), reader))
-        }
-    }
 }
 
 fn answer(context: &Context, asked: &ExecutionRequest) -> Result<u8, Failure> {

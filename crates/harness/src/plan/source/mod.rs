@@ -202,6 +202,7 @@ pub fn look_at(
         if request.admitted.is_some() {
             contract.target_repository.clone_from(&name.name);
             contract.lane.target_head = MaybeKnown::Known(look.head.clone());
+            contract.lane.target_branch.clone_from(&look.branch);
         }
         contract.lane.repository = Some(name);
         // A source that will be refused anyway need not be read.

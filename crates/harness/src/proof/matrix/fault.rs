@@ -44,8 +44,8 @@ pub fn apply(fault: Option<Fault>, source: Option<&Path>) -> Result<Box<dyn Prog
                 let _ = std::fs::write(&file, b"by somebody else\n");
             }));
         }
-        // PATH came with the process.
-        Some(Fault::NoGit) | None => {}
+        // The first came with the process; the other is done once the run has ended.
+        Some(Fault::NoGit | Fault::TargetEdited) | None => {}
     }
     Ok(progress)
 }

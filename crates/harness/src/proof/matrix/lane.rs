@@ -38,7 +38,7 @@ use crate::task::lane::{LaneOptions, variable};
 use crate::task::request::{ProofOrder, Request};
 
 /// What a row's process needs of the operator's environment, and nothing else of it.
-const KEPT: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
+pub(super) const KEPT: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
 /// The file with the credential of every model of the lane.
 const KEY: &str = "key";
 /// The file with a part of every address that is this lane's alone: the rest is of any machine, and no secret.
@@ -129,8 +129,7 @@ impl Lane {
 
     /// Runs that lie in every copy of its state: they are no row's.
     pub fn proofs(&self) -> BTreeSet<OsString> {
-        let entries = fs::read_dir(self.home().runs).into_iter().flatten();
-        entries.flatten().map(|entry| entry.file_name()).collect()
+        runs_of(&self.home())
     }
 
     /// Makes one: finds the program, writes records for it, and proves the stages that rows stand on.
@@ -385,7 +384,13 @@ fn unwritable(error: io::Error) -> Failure {
     Failure::internal("no_temporary_directory", "a lane cannot be prepared").because(&error)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Every run of a state home, by name.
+pub(super) fn runs_of(home: &Home) -> BTreeSet<OsString> {
+    let entries = fs::read_dir(&home.runs).into_iter().flatten();
+    entries.flatten().map(|entry| entry.file_name()).collect()
+}
+
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     host::make_private_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

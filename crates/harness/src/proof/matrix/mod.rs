@@ -4,12 +4,13 @@
 //! - this file: all rows, side by side; `place.rs` where one lives; `fault.rs` what is broken for
 //!   it
 //! - `asked.rs` a row as a request; `lane.rs` the program and the scripted model of rows that start one
-//! - `aftermath.rs` what must not have happened
+//! - `owned.rs` rows about approvals and a repository that somebody owns; `aftermath.rs` what must not have happened
 
 mod aftermath;
 pub mod asked;
 pub mod fault;
 pub mod lane;
+pub mod owned;
 mod place;
 
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ use crate::doubles::agent;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::host::{self, Env, Home, programs, workers};
+use crate::host::{Env, Home, programs, workers};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Limits};
@@ -38,11 +39,11 @@ use crate::task::engines;
 use aftermath::{Honeypot, PathsThatMustNotExist};
 use asked::files_of;
 use lane::{Lane, Making, Needs, NoLane};
-use place::Place;
-pub use place::make_repository;
+use owned::Climbed;
+pub use place::{Look, Past, Place, make_repository};
 
 pub use asked::VALIDATOR;
-pub use place::bundle_seen;
+pub use place::{bundle_seen, make_root};
 
 /// No row takes this long unless something is broken.
 const ROW_LIMIT: Duration = Duration::from_secs(120);
@@ -88,29 +89,6 @@ pub fn attack_matrix() -> Result<Matrix, Failure> {
     })
 }
 
-/// A directory nobody else has.
-pub fn make_root(env: &Env) -> Result<PathBuf, Failure> {
-    let base = env
-        .path("TMPDIR")
-        .filter(|dir| dir.is_absolute())
-        .unwrap_or_else(|| "/tmp".into());
-    let root = base.join(format!("cto-matrix-{}", host::random_name(10)?));
-    std::fs::DirBuilder::new()
-        .create(&root)
-        .and_then(|()| host::make_private_dir(&root))
-        .map_err(|error| {
-            Failure::internal(
-                "no_temporary_directory",
-                "no place for the rows can be made",
-            )
-            .at(root.display().to_string())
-            .because(&error)
-            .so("nothing ran")
-            .hint("set TMPDIR to a directory you may write to")
-        })?;
-    Ok(root)
-}
-
 /// Runs the rows, a few side by side, and reports each as it ends.
 pub fn run(
     order: &Order,
@@ -138,9 +116,11 @@ pub fn run(
         gated,
         double: agent::manifest()?,
         lane: None,
+        climbed: None,
     };
     let cancels = listeners(order.rows.len())?;
     matrix_run.lane = matrix_run.make_lane(home, &cancels)?;
+    matrix_run.climbed = matrix_run.climb(&cancels)?;
     let mut waiting: Vec<usize> = (0..order.rows.len()).collect();
     // Those that wait for a limit first: the others fit beside them.
     waiting.sort_by_key(|number| !order.rows[*number].case.contains_key("limits"));
@@ -196,6 +176,8 @@ struct MatrixRun<'a> {
     double: Manifest,
     /// For rows that start a program with a model; or why there is none.
     lane: Option<Result<Lane, String>>,
+    /// For rows that stand on every stage before.
+    climbed: Option<Climbed>,
 }
 
 impl MatrixRun<'_> {
@@ -243,6 +225,20 @@ impl MatrixRun<'_> {
             Err(NoLane::Reason(why)) => Ok(Some(Err(why))),
             Err(NoLane::Failed(failure)) => Err(failure),
         }
+    }
+
+    /// The proofs that rows of this order stand on, if any does.
+    fn climb(&self, cancels: &[Cancel]) -> Result<Option<Climbed>, Failure> {
+        let stands = |row: &&Row| {
+            let manifest = self.manifest(row);
+            row.stands_on_all() && row.not_applicable(manifest, &self.jail_missing).is_none()
+        };
+        let (Some(_), Some(cancel)) = (self.order.rows.iter().find(stands), cancels.first()) else {
+            return Ok(None);
+        };
+        let dir = self.root.join("climbed");
+        let played = (&self.order.fixture, &sound()?);
+        Climbed::make(&dir, self.env, played, cancel).map(Some)
     }
 
     /// The lane a row runs on.
@@ -307,9 +303,12 @@ impl MatrixRun<'_> {
         if row.fault == Some(Fault::NoGit) {
             place.configure("git = \"/nonexistent/git\"\n")?;
         }
-        if let Some(source) = &row.source {
+        if row.source.is_some() || row.target.is_some() {
             let git = programs::git(self.env, &place.home()).map_err(io::Error::other)?;
-            place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
+            if let Some(source) = &row.source {
+                place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
+            }
+            owned::make_target(&place, &git, (&self.order.fixture, row))?;
         }
         let honeypot = row
             .theme
@@ -332,7 +331,11 @@ impl MatrixRun<'_> {
         })
         .map_err(io::Error::other)?
         .end;
-        let mut touched = before.differences(&place.look()?);
+        let after = place.look()?;
+        let mut touched = match row.has_a_desk() {
+            true => before.differences_beside_a_desk(&after),
+            false => before.differences(&after),
+        };
         touched.extend(
             must_not_exist
                 .found()
@@ -346,12 +349,13 @@ impl MatrixRun<'_> {
             String::new()
         };
         let lane = self.lane(row, manifest).and_then(|lane| lane.as_ref().ok());
+        let mut proofs = lane.map(Lane::proofs).unwrap_or_default();
+        proofs.extend(self.climbed.iter().flat_map(Climbed::proofs));
         let mut dirs = place.bundles();
-        if let Some(lane) = lane {
-            let proofs = lane.proofs();
-            let is_proof =
-                |dir: &PathBuf| dir.file_name().is_some_and(|name| proofs.contains(name));
-            dirs.retain(|dir| !is_proof(dir));
+        dirs.retain(|dir| dir.file_name().is_none_or(|name| !proofs.contains(name)));
+        if row.word.is_some() {
+            // The settlement goes on from the run, and comes after it.
+            dirs.drain(..dirs.len().saturating_sub(1));
         }
         let bundles = dirs
             .iter()
@@ -438,6 +442,7 @@ impl MatrixRun<'_> {
         if let Some(dir) = &self.order.engines {
             args.extend(["--engines".into(), dir.into()]);
         }
+        args.extend(owned::arguments(row, place, self.climbed.as_ref()));
         if row.source.is_some() {
             args.extend(["--source".into(), place.at("source").into_os_string()]);
         }

@@ -11,11 +11,12 @@ use cto_core::values::digest::Digest;
 
 use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
+use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::programs::Program;
-use crate::host::{self, Home};
+use crate::host::{self, Env, Home};
 use crate::task::cases::FixtureFile;
-use crate::workspace::git::{Edit, HarnessRepo, ObjectFormat};
+use crate::workspace::git::{HarnessRepo, ObjectFormat};
 use crate::workspace::on_disk;
 
 /// The directories of one row.
@@ -40,20 +41,57 @@ const KEYS: &str = "state/keys";
 /// Where the source of the place is, noted by its first run.
 const REPOSITORIES: &str = "state/repositories";
 
+/// What somebody who is asked leaves there: their store, the record of signers, and the key.
+const DESK: [&str; 3] = ["state/operator", "state/records", "state/desk"];
+
 /// The state home itself, once it was used.
 const FURNITURE: [&str; 4] = ["state", "state/harness-runs", "state/open", "state/work"];
 
-/// A repository with these files in one commit.
-pub fn make_repository(git: &Program, at: &Path, committed: &[FixtureFile]) -> io::Result<()> {
+/// A directory nobody else has.
+pub fn make_root(env: &Env) -> Result<PathBuf, Failure> {
+    let base = env
+        .path("TMPDIR")
+        .filter(|dir| dir.is_absolute())
+        .unwrap_or_else(|| "/tmp".into());
+    let root = base.join(format!("cto-matrix-{}", host::random_name(10)?));
+    std::fs::DirBuilder::new()
+        .create(&root)
+        .and_then(|()| host::make_private_dir(&root))
+        .map_err(|error| {
+            Failure::internal(
+                "no_temporary_directory",
+                "no place for the rows can be made",
+            )
+            .at(root.display().to_string())
+            .because(&error)
+            .so("nothing ran")
+            .hint("set TMPDIR to a directory you may write to")
+        })?;
+    Ok(root)
+}
+
+/// How many commits a repository that is made here has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Past {
+    One,
+    History,
+}
+
+/// A repository with these files in its last commit.
+pub fn make_repository(
+    git: &Program,
+    at: &Path,
+    committed: &[FixtureFile],
+    past: Past,
+) -> io::Result<()> {
     let bare = at.with_extension("git");
     on_disk::lay_out(at, committed, false)?;
     let repo = HarnessRepo::init(git, &bare, ObjectFormat::default()).map_err(io::Error::other)?;
-    let edits = committed
-        .iter()
-        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-    repo.import_baseline(edits)
-        .and_then(|baseline| repo.furnish(at, &baseline, &[]))
+    repo.import_start(committed, past == Past::History)
+        .and_then(|start| repo.furnish(at, &start, &[]))
         .map_err(io::Error::other)?;
+    // As a person's own has none.
+    fs::remove_file(at.join(".git/commondir"))?;
     files::remove_tree(&bare)
 }
 
@@ -78,7 +116,7 @@ impl Place {
         dirt: &BTreeMap<String, String>,
     ) -> io::Result<()> {
         let source = self.at("source");
-        make_repository(git, &source, committed)?;
+        make_repository(git, &source, committed, Past::One)?;
         dirt.iter()
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }
@@ -151,12 +189,25 @@ pub struct Look(BTreeMap<String, (u32, (i64, i64), Digest)>);
 impl Look {
     /// What is not as it was, but for the bundles and what belongs to a state home that was used.
     pub fn differences(&self, after: &Self) -> Vec<String> {
+        self.differences_but(after, &[])
+    }
+
+    /// The same where somebody was asked, and answered.
+    pub fn differences_beside_a_desk(&self, after: &Self) -> Vec<String> {
+        self.differences_but(after, &DESK)
+    }
+
+    fn differences_but(&self, after: &Self, expected: &[&str]) -> Vec<String> {
+        let below = |name: &&String| {
+            let mut dirs = expected.iter().filter_map(|dir| name.strip_prefix(dir));
+            dirs.any(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let names = self
             .0
             .keys()
             .chain(after.0.keys().filter(|name| !self.0.contains_key(*name)));
         let mut found: Vec<String> = names
-            .filter(|name| !is_expected(name))
+            .filter(|name| !is_expected(name) && !below(name))
             .filter_map(|name| match (self.0.get(name), after.0.get(name)) {
                 (Some(before), Some(after)) if before == after => None,
                 (Some(_), Some(_)) => Some(format!("{name} changed")),

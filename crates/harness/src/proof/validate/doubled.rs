@@ -1,8 +1,11 @@
 //! With what the double of an engine is run: records of this validator's own, the proof of stage 1, and a scripted model
 //! that solves the case as its own oracle does.
 
+use std::cell::Cell;
+
 use cto_core::engine::manifest::Manifest;
 use cto_core::proof::matrix::{Row, Words};
+use cto_core::wire::scenario::Scenario;
 
 use super::Bench;
 use crate::host::failure::Failure;
@@ -13,8 +16,33 @@ use crate::task::lane::LaneOptions;
 /// Steps of a script that a model can have an engine do.
 const PLAYED: [&str; 3] = ["write", "edit", "shell"];
 
-/// Everything is laid into the state of the validator, which nobody has used yet.
-pub fn lane(bench: &Bench<'_>, double: &Manifest) -> Result<LaneOptions, Failure> {
+/// With what a double is run.
+pub struct Doubled {
+    lane: Lane,
+    scenario: Scenario,
+    served: Cell<u32>,
+}
+
+impl Doubled {
+    /// The same with a model of its own for one run: one that works in phases says each thing once.
+    pub fn served(&self) -> Result<LaneOptions, Failure> {
+        let number = self.served.get();
+        self.served.set(number + 1);
+        let name = format!("case-{number}");
+        self.lane.serving(&name, self.scenario.clone())
+    }
+}
+
+/// Makes the double ready, once: its records and its proof of stage 1 are laid into the state of the validator, which
+/// nobody has used yet, and what its model will say is known.
+pub fn ready(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    if let (None, Some(double), None) = (&bench.engine, &bench.double, &bench.lane) {
+        bench.lane = Some(doubled(bench, double)?);
+    }
+    Ok(())
+}
+
+fn doubled(bench: &Bench<'_>, double: &Manifest) -> Result<Doubled, Failure> {
     let (matrix, sound) = (built_in()?, sound()?);
     let making = Making {
         manifest: double,
@@ -51,7 +79,11 @@ pub fn lane(bench: &Bench<'_>, double: &Manifest) -> Result<LaneOptions, Failure
         ..sound
     };
     let scenario = row.scenario_for(own, &Words::new()).map_err(broken)?;
-    lane.serving("case", scenario)
+    Ok(Doubled {
+        lane,
+        scenario,
+        served: Cell::new(0),
+    })
 }
 
 /// What the case's own solution does.

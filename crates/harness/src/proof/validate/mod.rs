@@ -3,29 +3,37 @@
 //!
 //! One table; the command line, its help and dispatch come from it.
 //!
-//! - this file: the table; `stage1.rs`, `stage2.rs`, `stage3.rs`, `provider_adapter/` one validator each; `doubled.rs` with
-//!   what a double is run
+//! - this file: the table, and what a validator is given and says; `stage1.rs` to `stage4.rs`, `stage5/`,
+//!   `provider_adapter/` one validator each
+//! - `doubled.rs` with what a double is run; `rows.rs` failures that must be closed; `seen.rs` what a run left
 
 mod doubled;
 mod provider_adapter;
+mod rows;
+mod seen;
 mod stage1;
 mod stage2;
 mod stage3;
+mod stage4;
+mod stage5;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cto_core::containment::Containment;
-use cto_core::engine::manifest::Manifest;
-use cto_core::proof::matrix::{Matrix, RowVerdict};
+use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::run::event::Origin;
+use cto_core::values::ids::RunId;
 use serde::Serialize;
+
+pub use doubled::Doubled;
+pub use rows::Closed;
 
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
-use crate::proof::matrix::{self, Order};
+use crate::proof::desk::Desk;
 use crate::run;
 use crate::screen::progress::Progress;
 use crate::supervise::cancel::Cancel;
@@ -38,7 +46,7 @@ use crate::task::request::Request;
 pub struct Validator {
     pub name: &'static str,
     pub what: &'static str,
-    /// The double of an engine does where nobody names the engine's program.
+    /// A double does where nobody names an engine, or no program of it.
     pub doubles: bool,
     pub run: fn(&mut Bench<'_>) -> Result<Validation, Failure>,
 }
@@ -60,8 +68,20 @@ pub const VALIDATORS: &[Validator] = &[
     Validator {
         name: "stage3",
         what: "an engine works on a copy of a repository, which stays as it was and is no target",
-        doubles: false,
+        doubles: true,
         run: stage3::validate,
+    },
+    Validator {
+        name: "stage4",
+        what: "an engine works in a disposable repository, once somebody approved it, and publishes nothing",
+        doubles: true,
+        run: stage4::validate,
+    },
+    Validator {
+        name: "stage5",
+        what: "a repository with an owner is changed once it is admitted, approved, verified and accepted",
+        doubles: true,
+        run: stage5::validate,
     },
     Validator {
         name: "provider-adapter",
@@ -99,23 +119,17 @@ pub struct Bench<'a> {
     pub root: PathBuf,
     /// A real engine to prove a stage for; without one nothing real is proven.
     pub engine: Option<Manifest>,
-    /// The double of the engine that was named, where nobody named its program.
+    /// The double that plays where no real engine does; none has to be ready before it is used.
     pub double: Option<Manifest>,
     pub asked: LaneOptions,
     pub contain: Containment,
     pub case: Case,
     pub cancel: &'a Cancel,
     pub progress: &'a mut dyn Progress,
+    /// With what the double is run, once it is ready.
+    pub lane: Option<Doubled>,
     /// Rows that a former stage ran already, as they ended.
     pub closed: RefCell<BTreeMap<String, Closed>>,
-}
-
-/// How a row that must be closed ended.
-#[derive(Clone, Debug)]
-pub struct Closed {
-    green: bool,
-    why: String,
-    report: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -158,9 +172,27 @@ impl Validation {
             }
         }
         self.errors.extend(former.errors);
-        self.pass_reports.extend(former.pass_reports);
-        self.failure_reports.extend(former.failure_reports);
-        self.proof_paths.extend(former.proof_paths);
+        for (own, former) in [
+            (&mut self.pass_reports, former.pass_reports),
+            (&mut self.failure_reports, former.failure_reports),
+            (&mut self.proof_paths, former.proof_paths),
+        ] {
+            for path in former {
+                if !own.contains(&path) {
+                    own.push(path);
+                }
+            }
+        }
+        self.fake_baseline = self.fake_baseline.take().or(former.fake_baseline);
+    }
+
+    /// Checks that could not be made, because something before them did not hold.
+    pub fn not_reached(&mut self, names: &[&str], why: &str) {
+        for name in names {
+            if !self.checked.iter().any(|had| had.name == *name) {
+                self.check(name, false, || why.to_owned());
+            }
+        }
     }
 
     /// Nothing checked is nothing proven.
@@ -188,63 +220,62 @@ impl Bench<'_> {
         Ok(sealed)
     }
 
-    /// The failures a stage must close, each as a row of the matrix in a place of its own.
-    pub fn close_failures(
-        &self,
-        names: &[&str],
-        validation: &mut Validation,
-    ) -> Result<(), Failure> {
-        self.run_rows(names)?;
-        let closed = self.closed.borrow();
-        for name in names {
-            let row = closed.get(*name);
-            let green = row.is_some_and(|row| row.green);
-            validation.check(&closed_check(name), green, || {
-                row.map_or_else(|| "there is no such row".into(), |row| row.why.clone())
-            });
-            let report = row.and_then(|row| row.report.clone());
-            validation.failure_reports.extend(report);
-        }
-        Ok(())
+    /// Who asks and answers here in the place of an operator.
+    pub fn desk(&self) -> Result<Desk<'_>, Failure> {
+        Desk::open((self.home, self.env), &self.root.join("desk"))
     }
 
-    /// Runs those of the rows that no former stage ran.
-    fn run_rows(&self, names: &[&str]) -> Result<(), Failure> {
-        let Matrix { fixture, rows } = matrix::built_in()?;
-        let is_new = |name: &str| names.contains(&name) && !self.closed.borrow().contains_key(name);
-        let rows = rows
-            .into_iter()
-            .filter(|row| is_new(&row.name))
-            .collect::<Vec<_>>();
-        if rows.is_empty() {
-            return Ok(());
+    /// Runs exactly what was asked for, as `cto run --request` does.
+    pub fn run_requested(
+        &mut self,
+        mut request: Request,
+        asked: &RunId,
+    ) -> Result<SealedBundle, Failure> {
+        request.request_id = Some(asked.clone());
+        self.run(&request)
+    }
+
+    /// Who works: the engine that was named, its double, or the scripted engine.
+    pub fn worker(&self) -> Result<Manifest, Failure> {
+        match self.engine.as_ref().or(self.double.as_ref()) {
+            Some(manifest) => Ok(manifest.clone()),
+            None => engines::find(DEFAULT_ENGINE),
         }
-        let order = Order {
-            fixture,
-            rows,
-            manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?,
-            bin: None,
-            engines: None,
-            doubled: false,
-            keep: true,
+    }
+
+    /// The case for whoever works, as a validator asks for it.
+    pub fn request_for(&self, manifest: &Manifest) -> Result<Request, Failure> {
+        let plays = !manifest.is_gated();
+        let oracle = || self.case.scripts.get("oracle").cloned();
+        let asked = match &self.lane {
+            Some(lane) if manifest.is_gated() => lane.served()?,
+            _ => self.asked.clone(),
         };
-        let report = matrix::run(&order, &self.root, (self.env, self.home), &mut |_| {})?;
-        for row in report.rows {
-            let wrong = row.wrong().map(|wrong| wrong.want.clone()).next();
-            let closed = Closed {
-                green: row.verdict == RowVerdict::Green,
-                why: wrong.or(row.reason.clone()).unwrap_or_default(),
-                report: row.bundle.as_ref().map(|dir| format!("{dir}/report.json")),
-            };
-            self.closed.borrow_mut().insert(row.row.to_string(), closed);
-        }
-        Ok(())
+        Ok(Request::case(self.case.clone(), manifest.clone())
+            // Asking for a proof of this engine opens it for this one command, as `--allow-engine`
+            // does.
+            .opened(true)
+            .playing(plays.then(|| oracle().unwrap_or_default()), false)
+            .contained(self.contain)
+            .in_lane(asked)
+            .asked_by(self.origin()))
     }
 }
 
-/// What the check is called that a failure is closed.
-fn closed_check(row: &str) -> String {
-    format!("{}_closed", row.replace('-', "_"))
+/// What is said of a real engine, from the stage on where somebody has to approve.
+fn only_doubles(bench: &Bench<'_>, stage: u8) -> Result<(), Failure> {
+    match &bench.engine {
+        None => Ok(()),
+        Some(engine) => {
+            let what = "a validator approves nothing of a real engine: that takes a person";
+            Err(Failure::usage("needs_an_approval", what)
+                .so("nothing ran")
+                .hint(format!(
+                    "`cto request CASE --stage {stage} --engine {engine}`, `cto approve`, `cto run --request ID` prove the stage",
+                    engine = engine.id
+                )))
+        }
+    }
 }
 
 /// `report.json` of a bundle, as a path.

@@ -11,7 +11,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 
-use super::{Bench, Validation, report_path};
+use super::{Bench, Validation, doubled, report_path};
 use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::evidence::SealedBundle;
@@ -21,13 +21,14 @@ use crate::records;
 use crate::task::engines;
 use crate::task::request::{ProofOrder, Request};
 
-const FAILURES: [&str; 3] = [
+pub const FAILURES: [&str; 3] = [
     "provider-unavailable",
     "missing-event",
     "artifact-write-failure",
 ];
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
+    doubled::ready(bench)?;
     let manifest = match &bench.engine {
         Some(manifest) if !manifest.is_gated() => {
             return Err(Failure::usage(

@@ -3,25 +3,17 @@
 
 use cto_core::bundle;
 use cto_core::bundle::report::RelianceKind;
-use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::proof::stage2::{BaselineComparison, NoTargetInspection};
-use cto_core::run::event::Origin;
 use cto_core::task::contract::Stage;
-use cto_core::values::blocker::Code;
-use cto_core::values::json;
 use cto_core::values::verdict::Status;
-use cto_core::verify::{FoundBundle, Standing};
 
-use super::{Bench, Validation, doubled, report_path};
-use crate::bundles::verifier;
+use super::seen::{Seen, told};
+use super::{Bench, Validation, report_path, stage1};
+use crate::bundles::reader;
 use crate::evidence::SealedBundle;
-use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
-use crate::records;
-use crate::task::engines;
-use crate::task::request::Request;
 
-const FAILURES: [&str; 6] = [
+pub const FAILURES: [&str; 6] = [
     "no-diff",
     "disallowed-file",
     "failed-tests",
@@ -32,70 +24,31 @@ const FAILURES: [&str; 6] = [
 const ASPECTS: usize = 7;
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
+    let mut former = Validation::default();
+    if bench.engine.is_none() {
+        former.include(stage1::validate(bench)?);
+    }
     let mut validation = Validation::default();
-    let manifest = match &bench.engine {
-        Some(manifest) => manifest.clone(),
-        None => match bench.double.clone() {
-            Some(double) => {
-                bench.asked = doubled::lane(bench, &double)?;
-                double
-            }
-            None => engines::find(DEFAULT_ENGINE)?,
-        },
-    };
-    let sealed = bench.run(&request(bench, &manifest))?;
+    let manifest = bench.worker()?;
+    let sealed = bench.run(&bench.request_for(&manifest)?.at_stage(Stage::Two))?;
     let report = &sealed.report;
     validation.check(
         "engine_fixes_the_fixture",
         report.status == Status::Pass,
-        || told(&sealed),
+        || told(&sealed.report),
     );
     match report.status {
         Status::Pass => validation.pass_reports.push(report_path(&sealed)),
         Status::Blocked | Status::Fail => validation.failure_reports.push(report_path(&sealed)),
     }
-    let trust = KeyStore::of(bench.home)
-        .trust()
-        .map_err(|error| error.failure())?;
-    let (found, good) = verifier::examine(&sealed.dir, &trust)
-        .map(|(found, verification)| (found, verification.standing == Standing::Good))
-        .unwrap_or_default();
-    validation.check("bundle_verifies", good, || {
-        format!("{} does not verify", report.run_id)
-    });
+    let seen = bench.see(&sealed)?;
+    validation.check("bundle_verifies", seen.good, || seen.told());
     if manifest.is_gated() && report.status == Status::Pass {
-        artifacts(bench, &mut validation, &sealed, &found);
+        artifacts(bench, &mut validation, &sealed, &seen)?;
     }
     bench.close_failures(&FAILURES, &mut validation)?;
-    Ok(validation.done())
-}
-
-fn request(bench: &Bench<'_>, manifest: &Manifest) -> Request {
-    let plays = !manifest.is_gated();
-    let oracle = || bench.case.scripts.get("oracle").cloned();
-    Request::case(bench.case.clone(), manifest.clone())
-        .at_stage(Stage::Two)
-        // Asking for a proof of this engine opens it for this one command, as `--allow-engine`
-        // does.
-        .opened(true)
-        .playing(plays.then(|| oracle().unwrap_or_default()), false)
-        .contained(bench.contain)
-        .in_lane(bench.asked.clone())
-        .asked_by(bench.origin())
-}
-
-fn told(sealed: &SealedBundle) -> String {
-    let line = |blocker: &cto_core::values::blocker::Blocker| match &blocker.detail {
-        Some(detail) => format!("{}: {detail}", blocker.code.as_str()),
-        None => Code::as_str(blocker.code).to_owned(),
-    };
-    sealed
-        .report
-        .blockers
-        .iter()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("; ")
+    former.include(validation);
+    Ok(former.done())
 }
 
 /// What a gated engine's run leaves beside its verdict.
@@ -103,18 +56,16 @@ fn artifacts(
     bench: &Bench<'_>,
     validation: &mut Validation,
     sealed: &SealedBundle,
-    found: &FoundBundle,
-) {
+    seen: &Seen,
+) -> Result<(), Failure> {
     let report = &sealed.report;
-    // The bytes that were verified, whatever lies under their names by now.
-    let document = |name: &str| found.documents.get(name).map_or(&[][..], Vec::as_slice);
-    let target: Option<NoTargetInspection> = json::read(document(bundle::STAGE2_NO_TARGET)).ok();
+    let target: Option<NoTargetInspection> = seen.read(bundle::STAGE2_NO_TARGET);
     validation.check(
         "no_target_was_inspected",
         target.is_some_and(|found| !found.target_exposed),
         || "stage2-no-target-inspection.json does not say so".into(),
     );
-    let compared: Option<BaselineComparison> = json::read(document(bundle::STAGE2_COMPARISON)).ok();
+    let compared: Option<BaselineComparison> = seen.read(bundle::STAGE2_COMPARISON);
     let whole = compared
         .as_ref()
         .is_some_and(|compared| compared.aspects.len() == ASPECTS);
@@ -131,30 +82,30 @@ fn artifacts(
     validation.check("baseline_is_named", named, || {
         "relies_on does not name the run of fake".into()
     });
-    validation.fake_baseline = baseline.map(|baseline| {
-        bench
-            .home
-            .runs
-            .join(baseline.run_id.as_str())
-            .join(bundle::REPORT)
-            .display()
-            .to_string()
+    let baseline = baseline.map(|baseline| bench.home.runs.join(baseline.run_id.as_str()));
+    let asked = match &baseline {
+        Some(dir) => bench.see_at(dir, &reader::report(dir)?)?.gates(),
+        None => Vec::new(),
+    };
+    let same = !asked.is_empty() && asked == seen.gates();
+    validation.check("same_dispatch_path", same, || {
+        "the run of fake was asked other gates".into()
     });
+    validation.fake_baseline = baseline.map(|dir| dir.join(bundle::REPORT).display().to_string());
     for name in [bundle::STAGE2_NO_TARGET, bundle::STAGE2_COMPARISON] {
         validation
             .proof_paths
             .push(sealed.dir.join(name).display().to_string());
     }
-    let found = records::proofs(&report.backend, bench.home, Origin::Operator)
-        .iter()
-        .any(|proof| proof.run_id == report.run_id);
+    let counts = bench.counts(report);
     // A double's run looks the same and must never be taken for a proof.
     match bench.engine.is_some() {
-        true => validation.check("proof_counts_for_the_lane", found, || {
+        true => validation.check("proof_counts_for_the_lane", counts, || {
             "the proof is not found again".into()
         }),
-        false => validation.check("validator_run_proves_nothing", !found, || {
+        false => validation.check("validator_run_proves_nothing", !counts, || {
             "a double's run is taken for a proof".into()
         }),
     }
+    Ok(())
 }

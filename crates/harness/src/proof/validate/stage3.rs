@@ -13,21 +13,19 @@ use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::blocker::Code;
 use cto_core::values::json;
 use cto_core::values::verdict::Status;
-use cto_core::verify::Standing;
 
-use super::{Bench, Validation, report_path, stage1, stage2};
-use crate::bundles::verifier;
+use super::seen::told;
+use super::{Bench, Validation, report_path, stage2};
 use crate::evidence::SealedBundle;
-use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::{Home, programs};
-use crate::proof::matrix::make_repository;
-use crate::records::{self, RecordStore};
+use crate::proof::matrix::{Past, make_repository};
+use crate::records::RecordStore;
 use crate::run;
 use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
 
-const FAILURES: [&str; 8] = [
+pub const FAILURES: [&str; 8] = [
     "dirty-starting-tree",
     "dirty-starting-merge",
     "dirty-ending-lock",
@@ -39,21 +37,19 @@ const FAILURES: [&str; 8] = [
 ];
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
+    let mut former = Validation::default();
+    if bench.engine.is_none() {
+        former.include(stage2::validate(bench)?);
+    }
     let mut validation = Validation::default();
-    let manifest = match &bench.engine {
-        Some(manifest) => manifest.clone(),
-        None => {
-            validation.include(stage1::validate(bench)?);
-            validation.include(stage2::validate(bench)?);
-            engines::find(DEFAULT_ENGINE)?
-        }
-    };
     let source = make_source(bench)?;
-    let sealed = bench.run(&request(bench, &manifest, &source))?;
+    let manifest = bench.worker()?;
+    let sealed = bench.run(&request(bench, &manifest, &source)?)?;
     look(bench, &mut validation, &sealed)?;
     no_target(bench, &mut validation, &source)?;
     bench.close_failures(&FAILURES, &mut validation)?;
-    Ok(validation.done())
+    former.include(validation);
+    Ok(former.done())
 }
 
 /// The files of the case, as a repository of their own.
@@ -65,7 +61,8 @@ fn make_source(bench: &Bench<'_>) -> Result<SourceRequest, Failure> {
     };
     let git = programs::git(bench.env, bench.home).map_err(|error| cannot(&error))?;
     let path = bench.root.join("copied-repository");
-    make_repository(&git, &path, &bench.case.workspace).map_err(|error| cannot(&error))?;
+    make_repository(&git, &path, &bench.case.workspace, Past::One)
+        .map_err(|error| cannot(&error))?;
     Ok(SourceRequest {
         path,
         record: SourceRecord {
@@ -78,26 +75,13 @@ fn make_source(bench: &Bench<'_>) -> Result<SourceRequest, Failure> {
     })
 }
 
-fn request(bench: &Bench<'_>, manifest: &Manifest, source: &SourceRequest) -> Request {
-    let plays = !manifest.is_gated();
-    let oracle = || bench.case.scripts.get("oracle").cloned();
-    Request::case(bench.case.clone(), manifest.clone())
-        .at_stage(Stage::Three)
-        .opened(true)
-        .playing(plays.then(|| oracle().unwrap_or_default()), false)
-        .contained(bench.contain)
-        .in_lane(bench.asked.clone())
-        .on_source(Ok(source.clone()))
-        .asked_by(bench.origin())
-}
-
-fn told(sealed: &SealedBundle) -> String {
-    let blockers = sealed.report.blockers.iter();
-    let lines = blockers.map(|blocker| match &blocker.detail {
-        Some(detail) => format!("{}: {detail}", blocker.code.as_str()),
-        None => blocker.code.as_str().to_owned(),
-    });
-    lines.collect::<Vec<_>>().join("; ")
+fn request(
+    bench: &Bench<'_>,
+    manifest: &Manifest,
+    source: &SourceRequest,
+) -> Result<Request, Failure> {
+    let request = bench.request_for(manifest)?.at_stage(Stage::Three);
+    Ok(request.on_source(Ok(source.clone())))
 }
 
 /// What the run left, read from the bytes that were verified.
@@ -108,22 +92,14 @@ fn look(
 ) -> Result<(), Failure> {
     let report = &sealed.report;
     let passed = report.status == Status::Pass;
-    validation.check("engine_fixes_the_copy", passed, || told(sealed));
+    validation.check("engine_fixes_the_copy", passed, || told(report));
     match passed {
         true => validation.pass_reports.push(report_path(sealed)),
         false => validation.failure_reports.push(report_path(sealed)),
     }
-    let trust = KeyStore::of(bench.home)
-        .trust()
-        .map_err(|error| error.failure())?;
-    let (found, good) = verifier::examine(&sealed.dir, &trust)
-        .map(|(found, verification)| (found, verification.standing == Standing::Good))
-        .unwrap_or_default();
-    validation.check("stage3_bundle_verifies", good, || {
-        format!("{} does not verify", report.run_id)
-    });
-    let bytes = found.documents.get(bundle::STAGE3_PROOF);
-    let proof: Option<Stage3Proof> = bytes.and_then(|bytes| json::read(bytes).ok());
+    let seen = bench.see(sealed)?;
+    validation.check("stage3_bundle_verifies", seen.good, || seen.told());
+    let proof: Option<Stage3Proof> = seen.read(bundle::STAGE3_PROOF);
     let proof = proof.as_ref();
     type Holds = fn(&Stage3Proof) -> bool;
     let checks: [(&str, Holds); 3] = [
@@ -140,15 +116,13 @@ fn look(
         let path = sealed.dir.join(bundle::STAGE3_PROOF);
         validation.proof_paths.push(path.display().to_string());
     }
-    let counts = records::proofs(&report.backend, bench.home, Origin::Operator)
-        .iter()
-        .any(|proof| proof.run_id == report.run_id);
+    let counts = bench.counts(report);
     let wanted = bench.engine.is_some();
     let name = match wanted {
         true => "stage3_proof_counts_for_the_lane",
         false => "stage3_validator_run_proves_nothing",
     };
-    validation.check(name, counts == wanted, || told(sealed));
+    validation.check(name, counts == wanted, || told(report));
     Ok(())
 }
 
@@ -172,12 +146,12 @@ fn no_target(
     })?;
     RecordStore::of_repository(&home, path).write(RecordKind::Target, &bytes)?;
     let fake = engines::find(DEFAULT_ENGINE)?;
-    let request = request(bench, &fake, source).asked_by(Origin::Validator);
+    let request = request(bench, &fake, source)?.asked_by(Origin::Validator);
     let sealed = run::run(&home, bench.env, &request, bench.cancel, bench.progress)?;
     let blockers = sealed.report.blockers.iter();
     let codes: Vec<Code> = blockers.map(|blocker| blocker.code).collect();
     let refused = codes == [Code::SourceNotAdmitted] && !sealed.report.process_started;
-    validation.check("source_is_not_a_target", refused, || told(&sealed));
+    validation.check("source_is_not_a_target", refused, || told(&sealed.report));
     validation.failure_reports.push(report_path(&sealed));
     Ok(())
 }

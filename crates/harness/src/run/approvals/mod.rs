@@ -2,9 +2,12 @@
 //!
 //! The operator's store (`store.rs`) is the one source of an ordinary run, and only for the request that run
 //! names. A validator may bring an answer of its own, which counts in runs of that origin alone. An engine, a
-//! case file or a variable is never asked. `settlement/`: what somebody says of a result.
+//! case file or a variable is never asked. `asking.rs` writes down what is asked for, `signature.rs` signs what is
+//! said to it; `settlement/`: what somebody says of a result.
 
+pub mod asking;
 pub mod settlement;
+pub mod signature;
 pub mod store;
 
 use std::io;

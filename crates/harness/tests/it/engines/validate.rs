@@ -70,9 +70,13 @@ fn the_table_is_listed() {
         .iter()
         .filter_map(|row| row["name"].as_str())
         .collect();
-    assert!(
-        names.contains(&"stage1") && names.contains(&"stage2"),
-        "{names:?}"
+    let stages: Vec<&&str> = names
+        .iter()
+        .filter(|name| name.starts_with("stage"))
+        .collect();
+    assert_eq!(
+        stages,
+        [&"stage1", &"stage2", &"stage3", &"stage4", &"stage5"]
     );
     assert_eq!(house().cto(&["validate", "stage9"]).code, Some(2));
     assert_eq!(house().cto(&["validate"]).code, Some(2));
@@ -104,6 +108,120 @@ fn doubles_show_both_stages_in_a_state_of_their_own_and_prove_nothing() {
         house.run_dirs().is_empty() && !house.state().exists(),
         "the operator's state is untouched"
     );
+}
+
+fn names(document: &Value) -> Vec<&str> {
+    let checks = document["checked"].as_array().unwrap().iter();
+    checks
+        .map(|check| check["name"].as_str().unwrap())
+        .collect()
+}
+
+/// Every check there is, once, in this order, and all of them hold.
+fn assert_shown(document: &Value, stages: &[&str]) {
+    let nothing: Vec<&str> = Vec::new();
+    assert_eq!(failed(document), nothing, "{document}");
+    assert_eq!(document["ok"], true, "{document}");
+    assert_eq!(names(document).join(", "), stages.join(", "));
+}
+
+const FIRST: &str = "refused_by_default, recognised_and_not_run, gate_precedes_every_effect, patch_is_empty, test_log_says_why, \
+    not_applicable_has_reasons, bundle_verifies, proof_written, validator_run_proves_nothing, fake_stays_default, \
+    provider_unavailable_closed, missing_event_closed, artifact_write_failure_closed";
+const SECOND: &str = "engine_fixes_the_fixture, no_target_was_inspected, compared_with_fake_in_every_aspect, baseline_is_named, \
+    same_dispatch_path, no_diff_closed, disallowed_file_closed, failed_tests_closed, missing_test_command_closed";
+const THIRD: &str = "engine_fixes_the_copy, stage3_bundle_verifies, source_unmutated, copy_clean_start, copy_clean_end, \
+    stage3_validator_run_proves_nothing, source_is_not_a_target, dirty_starting_tree_closed, dirty_starting_merge_closed, \
+    dirty_ending_lock_closed, timeout_engine_closed";
+const FOURTH: &str = "approval_denied_before_mutation, engine_works_in_the_sandbox, stage4_bundle_verifies, \
+    approval_granted_before_mutation, branch_policy_recorded, disposal_recorded, nothing_published, \
+    stage4_validator_run_proves_nothing, approval_denied_closed, reviewer_reject_closed";
+
+const FIFTH: &str = "target_admission_missing_blocks, unowned_blocks, critical_blocks, empty_paths_block, missing_action_blocks, \
+    missing_approval_blocks, no_outcome_required_blocks, paths_beyond_admission_block, target_not_admitted_blocks, \
+    changed_contract_is_mismatch, outcome_missing_blocks, approval_consumed_blocks, blocked_report_hides_target_path, \
+    target_untouched_before_a_word, target_with_history, target_clean_start, target_clean_end, accepted_result_lands, \
+    stage5_settlement_verifies, stage5_validator_run_proves_nothing, target_unowned_closed, target_critical_closed, \
+    outcome_missing_closed";
+
+fn proofs(document: &Value) -> String {
+    let paths = document["proof_paths"].as_array().unwrap().iter();
+    let names = paths.map(|path| path.as_str().unwrap().rsplit('/').next().unwrap());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+const PROOFS: &str = "stage1-gate-proof.json, stage2-no-target-inspection.json, stage2-fake-baseline-comparison.json, \
+    stage3-copied-repo-proof.json, stage4-disposable-sandbox-proof.json";
+
+fn assert_untouched(house: &House) {
+    assert!(
+        house.run_dirs().is_empty() && !house.state().exists(),
+        "the operator's state is untouched"
+    );
+}
+
+/// The double that ships climbs, with records, a store and a key of its own; so does that of Case.
+#[test]
+fn the_double_of_case_climbs_to_stage_four_by_approvals_of_its_own() {
+    let house = house();
+    let document = validate(&house, "stage4", &["--engine", "case"]);
+    assert_shown(&document, &[FIRST, SECOND, THIRD, FOURTH]);
+    assert_eq!(proofs(&document), PROOFS);
+    assert!(document["fake_baseline"].is_string());
+    assert_untouched(&house);
+}
+
+#[test]
+fn a_double_climbs_to_a_repository_that_somebody_owns() {
+    let house = house();
+    let document = validate(&house, "stage5", &[]);
+    assert_shown(&document, &[FIRST, SECOND, THIRD, FOURTH, FIFTH]);
+    let all = format!("{PROOFS}, stage5-owned-repo-proof.json");
+    assert_eq!(proofs(&document), all);
+    let blocked = document["failure_reports"].as_array().unwrap();
+    let mut unique = blocked.clone();
+    unique.dedup();
+    assert_eq!(blocked, &unique, "no report is told twice");
+    assert_untouched(&house);
+}
+
+/// The engine does nothing, so no stage from 2 on is shown, and what stands on one is not tried.
+#[test]
+fn what_was_not_shown_carries_no_later_stage() {
+    let house = house();
+    let cases = house.root().join("cases");
+    let built_in = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
+    fs::create_dir_all(&cases).unwrap();
+    cto_testkit::copy_dir(
+        &built_in.join("r1-string-slugify"),
+        &cases.join("r1-string-slugify"),
+    );
+    let oracle = cases.join("r1-string-slugify/scripts/oracle.toml");
+    fs::write(&oracle, "[[step]]\ndo = \"say\"\ntext = \"Done.\"\n").unwrap();
+    let case = cases.join("r1-string-slugify");
+    let document = validate(&house, "stage5", &["--case", case.to_str().unwrap()]);
+    assert_eq!(document["ok"], false);
+    let failed = failed(&document);
+    assert_eq!(
+        failed[..2],
+        ["engine_fixes_the_fixture", "engine_fixes_the_copy"]
+    );
+    for name in FOURTH.split(", ").chain(FIFTH.split(", ")) {
+        let closed = name.ends_with("_closed");
+        assert_eq!(failed.contains(&name), !closed, "{name}");
+    }
+    assert_untouched(&house);
+}
+
+#[test]
+fn nobody_approves_for_a_real_engine() {
+    let house = house();
+    for stage in ["stage4", "stage5"] {
+        let refused = house.cto(&["validate", stage, "--engine", "fake", "--json"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert_eq!(refused.json()["error"]["code"], "needs_an_approval");
+    }
+    assert!(house.run_dirs().is_empty());
 }
 
 #[test]

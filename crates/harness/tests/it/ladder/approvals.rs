@@ -86,7 +86,7 @@ impl Desk {
     }
 }
 
-fn make_key(house: &House, name: &str) -> PathBuf {
+pub fn make_key(house: &House, name: &str) -> PathBuf {
     let key = house.root().join(name);
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "c", "-f"])

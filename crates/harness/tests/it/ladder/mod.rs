@@ -1,8 +1,10 @@
 //! The ladder to a real repository: what is proven, what is refused, and what stays untouched.
 
+mod agents;
 mod approvals;
 mod stage3;
 mod stage4;
+mod stage5;
 mod targets;
 
 use std::fs;

@@ -14,7 +14,7 @@ use crate::house;
 const PROOF: &str = "stage4-disposable-sandbox-proof.json";
 
 /// A lane that is proven at stage 3, and somebody who may approve.
-fn desk() -> Desk {
+pub fn desk() -> Desk {
     let house = house();
     let repo = repo_of_case(&house, "mine");
     let record = source_record(&house, &repo, |_| ());
@@ -24,7 +24,7 @@ fn desk() -> Desk {
 }
 
 /// The honest script of the case, with more for a shell to do.
-fn also(house: &House, name: &str, commands: &[&str]) -> String {
+pub fn also(house: &House, name: &str, commands: &[&str]) -> String {
     let honest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     let honest = honest.join(CASE).join("scripts/oracle.toml");
     let mut script = fs::read_to_string(honest).unwrap();
@@ -37,7 +37,7 @@ fn also(house: &House, name: &str, commands: &[&str]) -> String {
 }
 
 /// Asked for, approved and run.
-fn approved(desk: &Desk, more: &[&str]) -> Bundle {
+pub fn approved(desk: &Desk, more: &[&str]) -> Bundle {
     let request = desk.request_with(&[&["--stage", "4"][..], more].concat());
     desk.approve(&request);
     desk.run(&request)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{file, repo_of_case, run_at};
 use crate::{assert_good, house};
 
-fn admission(path: &str) -> Value {
+pub fn admission(path: &str) -> Value {
     json!({
         "admission_status": "admitted", "target_repository_path": path, "repository_owner": "me",
         "ownership_evidence": "I made it", "risk_classification": "low_risk_noncritical",

@@ -181,6 +181,8 @@ impl Attempt {
             fault: None,
             touches: Vec::new(),
             approval: None,
+            target: None,
+            word: None,
             green_start: false,
             blocker: self.finds,
             also: self.also,

@@ -47,6 +47,7 @@ pub fn prove(
             case: cases::find(case, None)?,
             cancel: dialogue.cancel,
             progress: progress.as_mut(),
+            lane: None,
             closed: Default::default(),
         };
         let proven = (validate::find(name)?.run)(&mut bench);

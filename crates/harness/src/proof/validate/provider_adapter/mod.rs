@@ -295,7 +295,12 @@ impl Lab<'_, '_> {
 
     /// The proof of stage 1, for runs of this validator and for nobody else.
     pub(super) fn prove_stage_one(&mut self) -> Result<(), Failure> {
-        let closed = self.request(self.good.clone(), Stage::One).opened(false);
+        self.prove_stage_one_of(&self.good.clone())
+    }
+
+    /// The same of the lane with these records: another model is another lane.
+    pub(super) fn prove_stage_one_of(&mut self, lane: &LaneOptions) -> Result<(), Failure> {
+        let closed = self.request(lane.clone(), Stage::One).opened(false);
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
@@ -303,7 +308,7 @@ impl Lab<'_, '_> {
             blocker: Code::EngineGateClosed,
         };
         let opened = self
-            .request(self.good.clone(), Stage::One)
+            .request(lane.clone(), Stage::One)
             .proving(Some(ProofOrder::Stage1 { refused }));
         self.bench.run(&opened)?;
         Ok(())

@@ -115,6 +115,7 @@ impl Lab<'_, '_> {
             decision: Some(self.record("local-decision", &decided)?),
             ..self.good.clone()
         };
+        self.prove_stage_one_of(&asked)?;
         let sealed = self.run(asked)?;
         let own = self.manifest.invocation.as_ref();
         let bridge = own.and_then(|own| own.model.as_ref()?.runtime_provider.clone());

@@ -2,9 +2,10 @@
 //! the run's. A crash at any point leaves a word that can be said again, and a bundle that recovery closes.
 //!
 //! - this file: what may be said of a run now, and the bundle; `store.rs` the words as they were signed
-//!
-//! Nothing here knows how a result reaches a repository: that is handed in.
+//! - `named.rs` the commit that a result will be, named by its run; `landing.rs` what a word does to the repository
 
+pub mod landing;
+pub mod named;
 mod store;
 
 use std::io;
@@ -55,6 +56,8 @@ pub struct Settling {
     pub named: Continues,
     pub earlier: Vec<Settlement>,
     contract: Vec<u8>,
+    /// In the bytes that were verified.
+    patch: Vec<u8>,
     instructions: Option<(&'static str, Vec<u8>)>,
 }
 
@@ -72,7 +75,7 @@ impl Settling {
             .trust()
             .map_err(|error| error.failure())?;
         let (found, verification) =
-            verifier::examine(dir, &trust).map_err(|error| unreadable(&error))?;
+            verifier::examine_with_patch(dir, &trust).map_err(|error| unreadable(&error))?;
         let problem = verification
             .problems
             .iter()
@@ -99,6 +102,7 @@ impl Settling {
             run,
             earlier,
             contract: document(bundle::CONTRACT).unwrap_or_default(),
+            patch: document(bundle::PATCH).unwrap_or_default(),
             instructions,
         })
     }

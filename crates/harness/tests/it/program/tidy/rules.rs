@@ -123,7 +123,7 @@ fn reader_imports(source: &Source) -> Vec<String> {
         "crates/harness/src/cli/evidence/runs.rs",
         "crates/harness/src/cli/evidence/diff.rs",
         "crates/harness/src/cli/evidence/replay.rs",
-        "crates/harness/src/cli/evidence/show.rs",
+        "crates/harness/src/cli/evidence/show/mod.rs",
         "crates/harness/src/cli/evidence/verify.rs",
     ];
     if !source.starts(&readers) {
@@ -371,7 +371,7 @@ fn every_rule_can_fail() {
         "//! x\npub fn big() {{\n{}}}\n",
         "    x();\n".repeat(MAX_FUNCTION)
     );
-    let cli = "crates/harness/src/cli/evidence/show.rs";
+    let cli = "crates/harness/src/cli/evidence/show/mod.rs";
     for (path, text, want) in [
         ("crates/core/src/a.rs", long.as_str(), "size: 501 lines"),
         (

@@ -1,10 +1,14 @@
-//! `cto show`: what happened in a run, for a tired person.
+//! `cto show`: what happened in a run, for a tired person. `checks.rs` its checks; `closeout.rs` who asked for it,
+//! who approved it, and what was said of its result.
+
+mod checks;
+mod closeout;
 
 use std::path::Path;
 
 use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
-use cto_core::bundle::settlement::Effective;
+use cto_core::bundle::settlement::{Effective, Standing};
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::operator::agent_line::{claimed_text, seen_text};
@@ -16,13 +20,14 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
+use closeout::Closeout;
+
 use crate::bundles::reader::{self, SealedReport};
 use crate::bundles::settlements;
 use crate::cli::Context;
 use crate::cli::evidence::last;
 use crate::cli::evidence::markdown;
 use crate::cli::evidence::runs::Seal;
-use crate::cli::evidence::show_checks;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
@@ -71,6 +76,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if let Some(said) = said {
             document["effective"] = json!(said);
         }
+        if let Some(closeout) = Closeout::of(&context.home()?, &context.trust()?, &report, &dir) {
+            document["closeout"] = json!(closeout);
+        }
         context.output.document(&document)?;
         return Ok(seal.exit_code());
     }
@@ -85,7 +93,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             style = AnsiColor::Yellow.on_default().bold()
         ));
     }
-    print(context, &report, &dir);
+    body(context, &report, &dir);
+    if let Some(closeout) = Closeout::of(&context.home()?, &context.trust()?, &report, &dir) {
+        closeout.print(&context.output);
+    }
     if let Some(said) = said_of(context, &report, &dir)? {
         let by = said
             .by
@@ -93,6 +104,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             .map_or(String::new(), |by| format!(", by {by}"));
         let text = format!("{}: {}{by}", said.status.as_str(), said.words());
         context.output.row("counts", &text);
+        if said.standing == Standing::Waits {
+            hinted(context, &report);
+        }
+    } else {
+        hinted(context, &report);
     }
     if let Some(times) = report.timings.as_ref().filter(|_| args.verbose) {
         context.output.row("time", &tame(&times.line()));
@@ -151,8 +167,25 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
     Ok(3)
 }
 
-/// The verdict and its reasons; shared with `cto run`.
+/// The verdict, its reasons, and what to do about them; shared with `cto run`.
 pub fn print(context: &Context, report: &Report, dir: &Path) {
+    body(context, report, dir);
+    hinted(context, report);
+}
+
+fn hinted(context: &Context, report: &Report) {
+    if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
+        context.output.line("");
+        let reader = Reader {
+            engine: &report.backend,
+            is_try: report.label == Label::Try,
+        };
+        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
+        context.output.hanging("hint: ", &hint);
+    }
+}
+
+fn body(context: &Context, report: &Report, dir: &Path) {
     let (style, dim) = (status_style(report.status), dim());
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.row(name, text);
@@ -186,7 +219,10 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
             .iter()
             .for_each(|detail| row("", &tame(detail)));
     }
-    if report.blockers.is_empty() {
+    if let (Some(told), Some(run)) = (&report.settlement, &report.continues) {
+        row("settles", run.run_id.as_str());
+        row("word", &tame(&told.sentence()));
+    } else if report.blockers.is_empty() {
         row(
             "why",
             "gates passed, scope kept, checks green where the engine never was",
@@ -207,22 +243,13 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("source", &text);
     }
     environments(report, &row);
-    show_checks::tests(report, dir, &row);
+    checks::tests(report, dir, &row);
     claimed(report, &row);
     if let Some(used) = &report.model_use {
         row("model", &used.line());
     }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
-    if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
-        out("");
-        let reader = Reader {
-            engine: &report.backend,
-            is_try: report.label == Label::Try,
-        };
-        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
-        context.output.hanging("hint: ", &hint);
-    }
 }
 
 /// What the engine claims; of one that speaks for itself with its words, beside what was seen.
