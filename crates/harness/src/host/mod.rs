@@ -337,7 +337,7 @@ fn make(dir: &Path) -> Result<(), Failure> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|error| {
+    way::from_root(path).map_err(|error| {
         Failure::usage("bad_path", "a directory cannot be made absolute")
             .at(path.display().to_string())
             .because(&error)

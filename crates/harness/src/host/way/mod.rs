@@ -73,6 +73,36 @@ pub fn walk(path: &Path) -> io::Result<Vec<Step>> {
     Ok(steps)
 }
 
+/// A typed path from the root on. `..` at its beginning leads from where this process stands, through nothing below there:
+/// a repository somebody stands in is not on the way to what lies beside it.
+pub fn from_root(path: &Path) -> io::Result<PathBuf> {
+    match path.is_absolute() {
+        true => Ok(path.to_owned()),
+        false => from_root_at(&std::env::current_dir()?, path),
+    }
+}
+
+/// `here` has neither links nor `..` in it, as the kernel names a current directory.
+fn from_root_at(here: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut here = here.to_owned();
+    let mut rest = path.components();
+    while let Some(first) = rest.clone().next() {
+        match first {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                here.pop();
+            }
+            _ => break,
+        }
+        rest.next();
+    }
+    match path.as_os_str().is_empty() {
+        // Says that nothing is no path.
+        true => std::path::absolute(path),
+        false => std::path::absolute(here.join(rest.as_path())),
+    }
+}
+
 fn parts(path: &Path) -> VecDeque<OsString> {
     path.components()
         .filter_map(|part| match part {
@@ -252,6 +282,24 @@ mod tests {
         assert!(walk(&at("round")).is_err());
         assert!(walk(Path::new("relative")).is_err());
         assert!(walk(&at("far/program/x")).is_err());
+    }
+
+    #[test]
+    fn what_lies_beside_the_current_directory_is_not_reached_through_it() {
+        let here = Path::new("/a/repository");
+        for (typed, whole) in [
+            ("..", "/a"),
+            ("../state", "/a/state"),
+            ("./../../b/../c", "/b/../c"),
+            ("../../../../c", "/c"),
+            ("below/../../state", "/a/repository/below/../../state"),
+            ("state", "/a/repository/state"),
+            (".", "/a/repository"),
+        ] {
+            let found = from_root_at(here, Path::new(typed)).unwrap();
+            assert_eq!(found, Path::new(whole), "{typed}");
+        }
+        assert!(from_root_at(here, Path::new("")).is_err());
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn reading_changes_nothing() {
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
     assert_eq!(bundle.events()[0]["data"]["rules"], 9);
-    assert_eq!(bundle.report()["report_renderer"], 8);
+    assert_eq!(bundle.report()["report_renderer"], 9);
     let answer = house.cto(&["verify"]);
     assert!(
         answer

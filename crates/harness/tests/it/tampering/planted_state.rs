@@ -55,6 +55,14 @@ fn a_state_home_in_a_clone_is_not_believed() {
             "{args:?}: {said}"
         );
     }
+    // Beside it is not in it, also for somebody who stands in the clone.
+    let beside = ["--home", "../beside", "config"];
+    let mut command = house.command(&beside);
+    let output = command.current_dir(&clone).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut command = house.command(&["--home", "../clone/state", "config"]);
+    let output = command.current_dir(&clone).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert_eq!(house.run_dirs().len(), runs, "nothing ran");
     let left = fs::read_dir(planted).unwrap().count();
     assert_eq!(left, 1, "nothing was written into the clone");

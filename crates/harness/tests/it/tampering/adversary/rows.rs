@@ -373,10 +373,10 @@ fn jails(forged: &Forged, edit: impl FnOnce(&mut Vec<Value>)) {
 /// What a bundle is asked since rules 2: whole, and not only consistent.
 fn asked_since_rules_2() -> Vec<Row> {
     rows! { Forger, BINARY;
-        "a lie in the body of the page", "is not what renderer 8 writes", |f, s| page(f, |t| t.replace("## What changed", "## What changed\n\nNothing of note."));
-        "a line more at the end of the page", "is not what renderer 8 writes", |f, s| page(f, |t| format!("{t}\nReviewed and accepted.\n"));
-        "a page of one line", "is not what renderer 8 writes", |f, s| page(f, |t| format!("{}\n", t.lines().next().unwrap()));
-        "other line ends in the page", "is not what renderer 8 writes", |f, s| page(f, |t| t.replacen("\n\n", "\r\n\n", 1).replacen("\r\n", "\n\r", 1));
+        "a lie in the body of the page", "is not what renderer 9 writes", |f, s| page(f, |t| t.replace("## What changed", "## What changed\n\nNothing of note."));
+        "a line more at the end of the page", "is not what renderer 9 writes", |f, s| page(f, |t| format!("{t}\nReviewed and accepted.\n"));
+        "a page of one line", "is not what renderer 9 writes", |f, s| page(f, |t| format!("{}\n", t.lines().next().unwrap()));
+        "other line ends in the page", "is not what renderer 9 writes", |f, s| page(f, |t| t.replacen("\n\n", "\r\n\n", 1).replacen("\r\n", "\n\r", 1));
         "a page by an older renderer", "renderer 1 is no longer at hand", |f, s| signed_report(f, |r| r["report_renderer"] = 1.into());
         "a page by a renderer of later", "not re-derived", |f, s| signed_report(f, |r| r["report_renderer"] = 99.into());
         "a gate dropped", "gate approval was not asked", |f, s| gates(f, |g| g.retain(|g| g["gate"] != "approval"));

@@ -362,7 +362,9 @@ fn a_replay_tells_phases_revisions_and_what_each_cost() {
         fine(),
         fine(),
     ];
-    let bundle = lab.play(&scenario(&turns), &[]);
+    // Phases that last: when a call began and when a phase did is known to some milliseconds.
+    let lasting = scenario(&turns).replace("[[turn]]\n", "[[turn]]\nfirst_ms = 100\n");
+    let bundle = lab.play(&lasting, &[]);
     assert_eq!(bundle.status(), "pass", "{}", bundle.report()["blockers"]);
     let told = lab
         .house
