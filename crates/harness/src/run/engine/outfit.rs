@@ -86,7 +86,8 @@ impl<'a> Outfit<'a> {
                 detail,
             });
         }
-        let mut values = of_the_task(execution, text, &inside)?;
+        let in_words = told.as_deref().filter(|_| way == Some(&Told::Prompt));
+        let mut values = of_the_task(execution, text, in_words, &inside)?;
         let mut read_only = Vec::new();
         match (told, way) {
             (Some(told), Some(Told::File(name))) => {
@@ -319,6 +320,7 @@ fn instructions(request: &Request) -> Option<String> {
 fn of_the_task(
     execution: &Execution<'_>,
     prompt: String,
+    instructions: Option<&str>,
     inside: &Path,
 ) -> Result<BTreeMap<&'static str, String>, Stop> {
     let contract = &execution.plan.contract;
@@ -332,7 +334,7 @@ fn of_the_task(
         ("scratch", inside.display().to_string()),
         ("attempt", format!("cto-{}", random(12)?)),
         ("workspace", workspace.display().to_string()),
-        ("task", contract_task(contract)),
+        ("task", contract_task(contract, instructions)),
         ("title", contract.title.trim().to_owned()),
         (
             "verification",
