@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
@@ -61,11 +61,8 @@ impl<'a> Outfit<'a> {
     ) -> Result<Self, Stop> {
         let invocation = &execution.plan.invocation;
         if invocation.argv.iter().any(|arg| arg == "{script}") {
-            fs::write(
-                on_host.join(SCRIPT_FILE),
-                request.script.as_deref().unwrap_or_default(),
-            )
-            .map_err(Stop::Workspace)?;
+            let script = request.script.as_deref().unwrap_or_default();
+            write_script(&on_host.join(SCRIPT_FILE), script).map_err(Stop::Workspace)?;
         }
         let told = instructions(request);
         let way = invocation.instructions.as_ref();
@@ -279,6 +276,12 @@ impl<'a> Outfit<'a> {
         }
         Ok(())
     }
+}
+
+/// For whoever plays it to read, whatever the operator's umask keeps from others.
+fn write_script(path: &Path, script: impl AsRef<[u8]>) -> io::Result<()> {
+    fs::write(path, script)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
 /// Writes a file below the scratch directory, for whoever will use that.
