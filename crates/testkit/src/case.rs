@@ -48,6 +48,11 @@ impl Case {
         self
     }
 
+    pub fn forbidden(mut self, toml: &str) -> Self {
+        self.forbidden = toml.to_owned();
+        self
+    }
+
     pub fn commands(mut self, toml: &str) -> Self {
         self.commands = toml.to_owned();
         self

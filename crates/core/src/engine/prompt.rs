@@ -46,9 +46,9 @@ pub fn contract_prompt(contract: &Contract) -> String {
     out
 }
 
-/// The task for an engine that works in phases and commits: a page it reads itself. Its last section is
-/// the protocol in which each of its agents must answer.
-pub fn contract_task(contract: &Contract) -> String {
+/// The task for an engine that works in phases and commits: a page it reads itself, with what the operator wants said beside
+/// it. Its last section is the protocol in which each of its agents must answer.
+pub fn contract_task(contract: &Contract, instructions: Option<&str>) -> String {
     let mut out = format!(
         "# {}\n\n{}\n",
         contract.title.trim(),
@@ -87,6 +87,10 @@ pub fn contract_task(contract: &Contract) -> String {
         "\n## How it ends\n\nCommit the change in this repository. There is no remote: push nothing, and do not open a pull request \
          or call `gh`; a closer reports the commit instead. The network is closed.\n",
     );
+    if let Some(told) = instructions {
+        let told = told.trim();
+        out.push_str(&format!("\n## Instructions of the operator\n\n{told}\n"));
+    }
     let files: Vec<&str> = contract
         .allowed_paths
         .iter()
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn the_task_of_an_engine_that_commits_says_all_and_forbids_a_pull_request() {
         let contract = contract();
-        let text = contract_task(&contract);
+        let text = contract_task(&contract, None);
         for rule in contract
             .allowed_paths
             .iter()
@@ -210,6 +214,10 @@ mod tests {
         let envelope: serde_json::Value = serde_json::from_str(inside).unwrap();
         let files = envelope["artifacts"]["filesChanged"].as_array().unwrap();
         assert_eq!(files.len(), contract.allowed_paths.len());
+        assert!(!text.contains("Instructions of the operator"));
+        let told = contract_task(&contract, Some("\nUse tabs.\n"));
+        let section = "\n## Instructions of the operator\n\nUse tabs.\n\n## Result\n";
+        assert!(told.contains(section), "{told}");
     }
 
     #[test]

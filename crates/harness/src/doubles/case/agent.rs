@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::Log;
+use super::neighbourhood::Surroundings;
 use super::wire::Model;
 
 /// More turns than any scenario has.
@@ -20,14 +21,17 @@ pub struct Agent<'a> {
     pub workspace: &'a Path,
     pub page: &'a Path,
     pub log: &'a Log,
+    pub around: &'a Surroundings,
 }
 
 impl Agent<'_> {
     /// All it said, over all turns. A model that is not reached leaves nothing that was said.
     pub fn converse(&self, note: &str) -> Result<String, String> {
         let title = self.role[..1].to_uppercase() + &self.role[1..];
+        let orders = self.around.prompt(self.role);
+        let orders = orders.unwrap_or_else(|| "Read the task and end with a result.".into());
         let mut messages = vec![
-            json!({"role": "system", "content": format!("# {title}\n\nRead the task and end with a result.")}),
+            json!({"role": "system", "content": format!("# {title}\n\n{orders}")}),
             json!({"role": "user", "content": format!("The task is in {}. {note}", self.page.display())}),
         ];
         let mut said = String::new();
@@ -82,8 +86,10 @@ impl Agent<'_> {
                 Ok("edited".into())
             }
             "bash" => {
+                let shell = self.around.shell.as_deref().unwrap_or("/bin/sh");
                 let output = Command::new("setsid")
-                    .args(["--wait", "/bin/sh", "-c", arg("command")])
+                    .args(["--wait", shell, "-c", arg("command")])
+                    .envs(self.around.variables.iter().cloned())
                     .current_dir(self.workspace)
                     .stdin(Stdio::null())
                     .output()?;

@@ -3,11 +3,13 @@
 //! model says is a scenario's matter. Its exit code says nothing, as that of the real one.
 //!
 //! - this file: words, files, pipeline; `agent.rs` one agent and its tools; `wire.rs` its requests; `bad_habits.rs` what it
-//!   does that no model asked a real one for; `earlier.rs` what it makes of a log that was there before
+//!   does that no model asked a real one for; `earlier.rs` what it makes of a log that was there before; `neighbourhood.rs` what
+//!   it takes orders from that lies around it
 
 mod agent;
 mod bad_habits;
 mod earlier;
+mod neighbourhood;
 mod wire;
 
 use std::env;
@@ -20,6 +22,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use agent::Agent;
+use neighbourhood::Surroundings;
 use wire::Model;
 
 /// What it asks for where its configuration names nothing.
@@ -106,6 +109,7 @@ struct Pipeline {
     status: String,
     tiny: bool,
     workspace: PathBuf,
+    around: Surroundings,
     model: Model,
     log: Log,
     log_path: PathBuf,
@@ -121,6 +125,7 @@ struct Done {
 
 impl Pipeline {
     fn open(task: &Path) -> io::Result<Self> {
+        let around = Surroundings::of(&env::current_dir()?);
         let document = read_json(task)?;
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
         let (id, repo) = (text("id"), text("repo"));
@@ -157,7 +162,8 @@ impl Pipeline {
             status: text("status"),
             id,
             workspace,
-            model: Model::find(&provider, &model)?,
+            model: Model::find(&provider, &model, &around)?,
+            around,
             log: Log {
                 file: Mutex::new((file, 0)),
                 run,
@@ -294,6 +300,7 @@ impl Pipeline {
             workspace: &self.workspace,
             page: &self.task.with_file_name(format!("{}.md", self.id)),
             log: &self.log,
+            around: &self.around,
         }
         .converse(note);
         let result = match heard.and_then(|text| envelope(&text)) {

@@ -2,7 +2,6 @@
 //! more tries where the server is busy or broken.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use cto_core::wire::http::{BodyReader, response_head};
 use serde_json::{Value, json};
 
+use super::neighbourhood::Surroundings;
 use super::{dir_of, read_json};
 
 /// Further tries of a request.
@@ -20,6 +20,8 @@ pub struct Model {
     name: String,
     /// Where the provider is, if its settings name it.
     base: Option<(String, String)>,
+    /// Whom it asks instead of whoever that is.
+    proxy: Option<String>,
     key: String,
 }
 
@@ -40,7 +42,7 @@ impl Turn {
 }
 
 impl Model {
-    pub fn find(provider: &str, model: &str) -> io::Result<Self> {
+    pub fn find(provider: &str, model: &str, around: &Surroundings) -> io::Result<Self> {
         let settings =
             read_json(&dir_of("PI_CODING_AGENT_DIR")?.join("models.json")).unwrap_or_default();
         let url = settings["providers"][provider]["baseUrl"].as_str();
@@ -49,10 +51,17 @@ impl Model {
             (authority.to_owned(), path.to_owned())
         });
         let variable = format!("{}_API_KEY", provider.to_uppercase());
+        let host = |(authority, _): &(String, String)| {
+            let host = authority
+                .rsplit_once(':')
+                .map_or(authority.as_str(), |(host, _)| host);
+            around.proxy(host)
+        };
         Ok(Self {
             name: model.to_owned(),
+            proxy: base.as_ref().and_then(host),
             base,
-            key: env::var(variable).unwrap_or_default(),
+            key: around.variable(&variable).unwrap_or_default(),
         })
     }
 
@@ -84,10 +93,14 @@ impl Model {
             .base
             .as_ref()
             .ok_or_else(|| io::Error::other("the provider is not reached from here"))?;
-        let mut socket = TcpStream::connect(authority)?;
+        let (peer, before) = match &self.proxy {
+            Some(proxy) => (proxy, format!("http://{authority}")),
+            None => (authority, String::new()),
+        };
+        let mut socket = TcpStream::connect(peer)?;
         write!(
             socket,
-            "POST /{path}/chat/completions HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {before}/{path}/chat/completions HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             self.key,
             body.len(),
         )?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
@@ -61,11 +61,8 @@ impl<'a> Outfit<'a> {
     ) -> Result<Self, Stop> {
         let invocation = &execution.plan.invocation;
         if invocation.argv.iter().any(|arg| arg == "{script}") {
-            fs::write(
-                on_host.join(SCRIPT_FILE),
-                request.script.as_deref().unwrap_or_default(),
-            )
-            .map_err(Stop::Workspace)?;
+            let script = request.script.as_deref().unwrap_or_default();
+            write_script(&on_host.join(SCRIPT_FILE), script).map_err(Stop::Workspace)?;
         }
         let told = instructions(request);
         let way = invocation.instructions.as_ref();
@@ -86,7 +83,8 @@ impl<'a> Outfit<'a> {
                 detail,
             });
         }
-        let mut values = of_the_task(execution, text, &inside)?;
+        let in_words = told.as_deref().filter(|_| way == Some(&Told::Prompt));
+        let mut values = of_the_task(execution, text, in_words, &inside)?;
         let mut read_only = Vec::new();
         match (told, way) {
             (Some(told), Some(Told::File(name))) => {
@@ -280,6 +278,12 @@ impl<'a> Outfit<'a> {
     }
 }
 
+/// For whoever plays it to read, whatever the operator's umask keeps from others.
+fn write_script(path: &Path, script: impl AsRef<[u8]>) -> io::Result<()> {
+    fs::write(path, script)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
 /// Writes a file below the scratch directory, for whoever will use that.
 fn write_file(scratch: &Path, name: &str, text: &str) -> io::Result<()> {
     let path = scratch.join(name);
@@ -319,6 +323,7 @@ fn instructions(request: &Request) -> Option<String> {
 fn of_the_task(
     execution: &Execution<'_>,
     prompt: String,
+    instructions: Option<&str>,
     inside: &Path,
 ) -> Result<BTreeMap<&'static str, String>, Stop> {
     let contract = &execution.plan.contract;
@@ -332,7 +337,7 @@ fn of_the_task(
         ("scratch", inside.display().to_string()),
         ("attempt", format!("cto-{}", random(12)?)),
         ("workspace", workspace.display().to_string()),
-        ("task", contract_task(contract)),
+        ("task", contract_task(contract, instructions)),
         ("title", contract.title.trim().to_owned()),
         (
             "verification",

@@ -408,7 +408,7 @@ fn the_adapter_of_a_provider_is_closed_in_every_way_it_must_be() {
         public_address_passes_on_wire, wrong_digest_blocks, missing_binary_blocks, non_executable_blocks, \
         shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
         codex_auth_gap_blocks, local_provider_delayed_content_allows_case, qwen_local_openai_compat_allows_case, \
-        transport_vs_protocol_distinguished, exit_zero_failure_detected, no_commit_false_success_detected, \
+        lifecycle_supervision_accepts_committed_diff, lifecycle_ignores_existing_history, transport_vs_protocol_distinguished, exit_zero_failure_detected, no_commit_false_success_detected, \
         completed_with_critical_findings_rejected, hard_rubric_failure_rejected, config_without_models_default_blocks, \
         absent_provider_evidence_fails, no_raw_prompt_in_argv, cwd_is_not_the_repository, \
         truncated_envelope_is_protocol_failure, \

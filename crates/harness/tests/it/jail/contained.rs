@@ -355,25 +355,28 @@ fn a_run_says_what_contained_it() {
 #[test]
 fn a_jail_is_built_under_any_umask_and_what_runs_there_keeps_it() {
     for person in people() {
+        let closed = |args: &[&str]| {
+            let plain = person.command(args);
+            let envs = plain.get_envs();
+            let mut closed = Command::new("sh");
+            closed
+                .args(["-c", "umask 077; exec \"$@\"", "sh"])
+                .arg(plain.get_program())
+                .args(plain.get_args())
+                .env_clear()
+                .envs(envs.filter_map(|(name, value)| Some((name, value?))))
+                .current_dir(person.at("ws"))
+                .stdin(Stdio::null());
+            closed.output().unwrap()
+        };
         let line = "cat /etc/passwd > /dev/null && umask";
-        let plain = person.command(&["exec", "--", "sh", "-c", line]);
-        let mut closed = Command::new("sh");
-        closed
-            .args(["-c", "umask 077; exec \"$@\"", "sh"])
-            .arg(plain.get_program())
-            .args(plain.get_args())
-            .env_clear()
-            .envs(
-                plain
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .current_dir(person.at("ws"))
-            .stdin(Stdio::null());
-        let output = closed.output().unwrap();
+        let output = closed(&["exec", "--", "sh", "-c", line]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{}: {said}", person.name);
         let inside = String::from_utf8_lossy(&output.stdout);
         assert_eq!(inside.trim(), "0077", "{}", person.name);
+        let run = closed(&["run"]);
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert_eq!(run.status.code(), Some(0), "{}: {said}", person.name);
     }
 }

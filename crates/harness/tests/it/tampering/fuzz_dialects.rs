@@ -28,9 +28,14 @@ const FAKE: &str = r#"{"type":"message","text":"hi"}
 const CASE: &str = r#"{"event":"pipeline_start","runId":"r","sequence":1,"profile":"standard","plan":["implementer","review"]}
 {"event":"phase_start","runId":"r","sequence":2,"phase":"scout","agent":"scout","ts":"2026-01-02T03:04:05Z"}
 {"event":"heartbeat","runId":"r","sequence":3,"elapsedMs":40}
+{"event":"tool_start","runId":"r","sequence":3,"toolCallId":"1","tool":"write","args":{"path":"a.py"}}
+{"event":"tool_end","runId":"r","sequence":4,"toolCallId":"1","isError":false,"result":"written"}
 {"event":"phase_end","runId":"r","sequence":4,"phase":"implementer","agent":"implementer","outcome":"completed","result":{"status":"completed","artifacts":{"commit":"abc"},"usage":{"input":3,"output":4,"cost":"0.1"}}}
 {"event":"phase_end","runId":"r","sequence":5,"phase":"review","agent":"review","outcome":"failed","result":{"status":"failed","error":"AGENT_RESULT start delimiter not found"}}
-{"event":"revision","runId":"r","sequence":6,"reason":"review"}
+{"event":"phase_end","runId":"r","sequence":6,"phase":"review","agent":"review","outcome":"completed","result":{"status":"completed","findings":{"critical":1},"rubric":{"categories":[{"category":"scope","verdict":"fail","hard":true}]}}}
+{"event":"revision_requested","runId":"r","sequence":6,"source":"review","cycle":1,"failedCategories":["scope"]}
+{"event":"revision_budget_exhausted","runId":"r","sequence":7,"source":"review"}
+{"event":"status_changed","runId":"r","sequence":8,"from":"active","to":"merged"}
 {"event":"pipeline_end","runId":"r","sequence":7,"outcome":"failed","failedAgent":"review"}
 "#;
 

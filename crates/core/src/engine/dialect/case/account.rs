@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{list, word};
+use crate::run::event::EngineReview;
 use crate::values::text::tame_excerpt;
 
 /// Phases told apart; more are told and not kept.
@@ -165,33 +166,70 @@ impl Review {
 /// All that is kept.
 #[derive(Debug, Default)]
 pub struct Account {
-    /// Each phase that ended, with its last end, in the order in which they first began or ended.
-    phases: Vec<(String, Option<PhaseEnd>)>,
+    /// Each phase, in the order in which they first began or ended.
+    phases: Vec<Phase>,
     /// How the pipeline ended: what it says, and who failed. The worst, where it says so twice.
     end: Option<(String, String)>,
-    /// The last review said no.
+    /// The last review said no, or one before it.
     pub rejected: bool,
+    pub ever_rejected: bool,
+    /// Lines of its log are missing, doubled or of another run: somebody beside the pipeline may have written there.
+    pub is_doubtful: bool,
     pub protocol_on_stderr: bool,
     commit: Option<String>,
+}
+
+/// How a phase ended last, and how it failed before that.
+#[derive(Debug)]
+struct Phase {
+    name: String,
+    end: Option<PhaseEnd>,
+    failure: Option<PhaseEnd>,
 }
 
 impl Account {
     pub fn began(&mut self, phase: &str) {
         if !self.knows(phase) && self.phases.len() < MAX_PHASES {
-            self.phases.push((phase.to_owned(), None));
+            self.phases.push(Phase {
+                name: phase.to_owned(),
+                end: None,
+                failure: None,
+            });
         }
     }
 
     fn knows(&self, phase: &str) -> bool {
-        self.phases.iter().any(|(name, _)| name == phase)
+        self.phases.iter().any(|known| known.name == phase)
     }
 
     pub fn phase_ended(&mut self, phase: String, end: PhaseEnd, commit: Option<String>) {
         self.began(&phase);
         self.commit = commit.or(self.commit.take());
-        if let Some((_, last)) = self.phases.iter_mut().find(|(name, _)| *name == phase) {
-            *last = Some(end);
+        if let Some(known) = self.phases.iter_mut().find(|known| known.name == phase) {
+            if end.failed {
+                known.failure = Some(end.clone());
+            }
+            known.end = Some(end);
         }
+    }
+
+    /// In a log that is not whole nothing heals: a phase that failed has failed, and a review that said no stands. What
+    /// there is to tell of the second, where a later one said otherwise.
+    pub fn healed_nothing(&mut self) -> Option<EngineReview> {
+        if !self.is_doubtful {
+            return None;
+        }
+        for phase in &mut self.phases {
+            if let Some(failure) = phase.failure.take() {
+                phase.end = Some(failure);
+            }
+        }
+        let healed = self.ever_rejected && !self.rejected;
+        self.rejected |= healed;
+        healed.then(|| EngineReview {
+            accepted: false,
+            summary: "a review said no, and the log that says otherwise later is not whole".into(),
+        })
     }
 
     /// Says whether it had ended before.
@@ -213,7 +251,7 @@ impl Account {
 
     /// What it says of the whole, where it worked in phases at all.
     pub fn last_word(&self) -> Option<(&str, &str)> {
-        let worked = self.phases.iter().any(|(_, end)| end.is_some());
+        let worked = self.phases.iter().any(|phase| phase.end.is_some());
         let (outcome, agent) = self.end.as_ref().filter(|_| worked)?;
         Some((outcome, agent))
     }
@@ -227,16 +265,16 @@ impl Account {
         let review = self
             .phases
             .iter()
-            .position(|(name, _)| super::is_review(name));
+            .position(|phase| super::is_review(&phase.name));
         let mut ended = self.phases.iter().enumerate();
-        ended.find_map(|(at, (name, end))| {
-            let end = end.as_ref().filter(|end| end.failed)?;
+        ended.find_map(|(at, phase)| {
+            let end = phase.end.as_ref().filter(|end| end.failed)?;
             let place = match review {
                 Some(review) if at == review => Place::Review,
                 Some(review) if at > review => Place::After,
                 _ => Place::Before,
             };
-            Some((name.as_str(), end, place))
+            Some((phase.name.as_str(), end, place))
         })
     }
 }

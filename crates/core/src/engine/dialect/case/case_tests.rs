@@ -310,6 +310,88 @@ fn a_forged_end_makes_nothing_better() {
     assert!(log(&lines).1.unwrap().failed);
 }
 
+/// Lines as somebody wrote them, numbers and all.
+fn written(lines: &[(Value, Option<u64>)]) -> (Vec<Event>, Option<EngineResult>) {
+    let mut case = Case::default();
+    let mut events = Vec::new();
+    for (line, number) in lines {
+        let mut line = line.clone();
+        line["runId"] = "r".into();
+        if let Some(number) = number {
+            line["sequence"] = (*number).into();
+        }
+        let text = match line["raw"].as_str() {
+            Some(raw) => raw.as_bytes().to_vec(),
+            None => line.to_string().into_bytes(),
+        };
+        if let ParsedLine::Events(more) = case.log_line(&text) {
+            events.extend(more);
+        }
+    }
+    events.extend(case.ended(&WireSeen::default()));
+    let result = events.iter().find_map(|event| match event {
+        Event::EngineResult(result) => Some(result.clone()),
+        _ => None,
+    });
+    (events, result)
+}
+
+/// Who writes lines of their own into a log cannot keep those that come after from having the same numbers, or none.
+#[test]
+fn in_a_log_that_is_not_whole_nothing_is_healed() {
+    let no = || end("review", "failed", OWN);
+    let last = || pipeline("completed");
+    let rejected =
+        |lines: &[(Value, Option<u64>)]| reviews(&written(lines).0).last() == Some(&false);
+    let yes = || fine("review");
+    let whole = [(no(), Some(1)), (yes(), Some(2)), (last(), Some(3))];
+    assert!(!rejected(&whole), "a revision that satisfies");
+    for (what, numbers) in [
+        ("doubled", [Some(1), Some(2), Some(2)]),
+        ("a gap", [Some(1), Some(3), Some(4)]),
+        ("backwards", [Some(5), Some(6), Some(3)]),
+        ("no number", [Some(1), None, Some(2)]),
+    ] {
+        let lines = [no(), yes(), last()].into_iter().zip(numbers);
+        assert!(rejected(&lines.collect::<Vec<_>>()), "{what}");
+    }
+    // The same of a phase that failed, and of one that failed and was healed by its retry.
+    let retried = |second: u64| {
+        let failed = end("implementer", "failed", OWN);
+        let lines = [
+            (failed, Some(1)),
+            (fine("implementer"), Some(second)),
+            (last(), Some(second + 1)),
+        ];
+        written(&lines).1.unwrap().failed
+    };
+    assert!(!retried(2) && retried(7));
+    // A line that could not be read may have had the number that is missing, and no other.
+    let torn = || (v(r#"{"raw":"{\"event\":\"tool_end\",\"resu"}"#), None);
+    let with_torn = |number| {
+        rejected(&[
+            (no(), Some(1)),
+            torn(),
+            (yes(), Some(number)),
+            (last(), Some(number + 1)),
+        ])
+    };
+    assert!(!with_torn(3) && with_torn(4) && with_torn(1));
+    let (mut other, mut mine) = (yes(), no());
+    (other["runId"], mine["runId"]) = ("x".into(), "r".into());
+    let mut case = Case::default();
+    let mut events = Vec::new();
+    for (line, number) in [(mine, 1), (other, 2), (last(), 2)] {
+        let mut line = line;
+        line["sequence"] = number.into();
+        if let ParsedLine::Events(more) = case.log_line(line.to_string().as_bytes()) {
+            events.extend(more);
+        }
+    }
+    events.extend(case.ended(&WireSeen::default()));
+    assert_eq!(reviews(&events).last(), Some(&false), "another run");
+}
+
 #[test]
 fn nothing_is_said_for_who_said_nothing() {
     assert_eq!(log(&[]).1, None);

@@ -40,6 +40,8 @@ pub struct Case {
     pending: VecDeque<(String, String, String)>,
     /// The last number of each log, by the run it names.
     numbers: BTreeMap<String, u64>,
+    /// Lines since the last that has a number, which could not be read and may have had one.
+    unread: u64,
     warned: u32,
     /// The revision that was asked for last.
     revision: Option<u64>,
@@ -52,11 +54,11 @@ impl Case {
             return ParsedLine::Nothing;
         }
         let Ok(Value::Object(line)) = serde_json::from_slice(line) else {
-            return ParsedLine::Unknown;
+            return self.unread();
         };
         let line = Value::Object(line);
         let Some(name) = line.get("event").and_then(Value::as_str) else {
-            return ParsedLine::Unknown;
+            return self.unread();
         };
         let mut events = self.numbered(&line);
         match name {
@@ -111,6 +113,7 @@ impl Case {
     /// Nothing comes any more: the one result, from all it said and from what the wire saw.
     pub fn ended(&mut self, wire: &WireSeen) -> Vec<Event> {
         let mut events: Vec<Event> = self.settle(&Settled::Passed).into_iter().collect();
+        events.extend(self.account.healed_nothing().map(Event::EngineReview));
         let result = outcome::of(&self.account, wire);
         events.extend(result.map(Event::EngineResult));
         events
@@ -156,6 +159,7 @@ impl Case {
         let review = self.review.take()?;
         let (accepted, summary) = review.verdict(how);
         self.account.rejected = !accepted;
+        self.account.ever_rejected |= !accepted;
         let summary = tame_excerpt(&summary);
         Some(Event::EngineReview(EngineReview { accepted, summary }))
     }
@@ -193,31 +197,45 @@ impl Case {
         events
     }
 
-    /// Lines are numbered one by one, by each log. One that is not says so, a few times.
+    fn unread(&mut self) -> ParsedLine {
+        self.unread = self.unread.saturating_add(1);
+        ParsedLine::Unknown
+    }
+
+    /// Lines are numbered one by one, by each log. One that is not says so, a few times, and from then on nothing that
+    /// is said heals what was said before.
     fn numbered(&mut self, line: &Value) -> Vec<Event> {
+        let wrong = self.out_of_order(line);
+        self.account.is_doubtful |= wrong.is_some();
+        wrong
+            .and_then(|what| self.warns(&what))
+            .into_iter()
+            .collect()
+    }
+
+    fn out_of_order(&mut self, line: &Value) -> Option<String> {
         let Some(number) = line.get("sequence").and_then(Value::as_u64) else {
-            return self
-                .warns("a line of its event log has no number")
-                .into_iter()
-                .collect();
+            return Some("a line of its event log has no number".into());
         };
+        // What could not be read may have had the numbers between.
+        let missed = std::mem::take(&mut self.unread);
         let run = word(line, "runId");
         let is_new = !self.numbers.contains_key(&run);
         if is_new && self.numbers.len() == MAX_LOGS {
-            return Vec::new();
+            return Some("its event log is about too many runs".into());
         }
+        let follows = |before: u64| {
+            let next = before.saturating_add(1);
+            number >= next && number - next <= missed
+        };
         match self.numbers.insert(run, number) {
-            Some(before) if number != before.saturating_add(1) => self
-                .warns(&format!(
-                    "its event log is not whole: {number} follows {before}"
-                ))
-                .into_iter()
-                .collect(),
-            None if is_new && self.numbers.len() > 1 => self
-                .warns("its event log is about more than one run")
-                .into_iter()
-                .collect(),
-            _ => Vec::new(),
+            Some(before) if !follows(before) => Some(format!(
+                "its event log is not whole: {number} follows {before}"
+            )),
+            None if is_new && self.numbers.len() > 1 => {
+                Some("its event log is about more than one run".into())
+            }
+            _ => None,
         }
     }
 

@@ -32,7 +32,7 @@ const PROBE: &str = "[probe]\ntext = \"ready\"\n";
 const FIX: &str = "import re\n\n\ndef slugify(text):\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")\n";
 
 /// What is checked, in the order it is reported.
-const CHECKS: [&str; 37] = [
+const CHECKS: [&str; 39] = [
     "model_provider_gate_blocks",
     "unadmitted_pair_blocks",
     "mismatch_blocks",
@@ -59,6 +59,8 @@ const CHECKS: [&str; 37] = [
     "codex_auth_gap_blocks",
     "local_provider_delayed_content_allows_case",
     "qwen_local_openai_compat_allows_case",
+    "lifecycle_supervision_accepts_committed_diff",
+    "lifecycle_ignores_existing_history",
     "transport_vs_protocol_distinguished",
     "exit_zero_failure_detected",
     "no_commit_false_success_detected",

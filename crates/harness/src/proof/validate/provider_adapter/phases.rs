@@ -2,6 +2,7 @@
 //! what must not keep it from its model. The double of such an engine plays; each row is what its model says.
 
 use cto_core::bundle;
+use cto_core::task::contract::{LimitChanges, Stage};
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
@@ -56,6 +57,15 @@ fn codes(sealed: &SealedBundle) -> Vec<Code> {
     blockers.map(|blocker| blocker.code).collect()
 }
 
+/// How the engine ended, as its bundle has it.
+fn ended(sealed: &SealedBundle) -> Value {
+    let events = reader::digested(&sealed.dir, &sealed.report, bundle::EVENTS).unwrap_or_default();
+    let lines = events.split(|byte| *byte == b'\n');
+    let mut events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let ended = events.find(|event| event["type"] == "engine.ended");
+    ended.map_or(Value::Null, |event| event["data"].clone())
+}
+
 impl Lab<'_, '_> {
     /// From here on the double of an engine that works in phases.
     pub fn in_phases(&mut self) -> Result<(), Failure> {
@@ -74,6 +84,7 @@ impl Lab<'_, '_> {
         self.bridges()?;
         self.false_successes()?;
         self.no_evidence()?;
+        self.stays()?;
         self.how_it_is_started()
     }
 
@@ -220,6 +231,53 @@ impl Lab<'_, '_> {
         self.validation
             .check("absent_provider_evidence_fails", held, || told(&sealed));
         self.manifest = sound;
+        Ok(())
+    }
+
+    /// It stays when its pipeline has ended. One that committed is ended then; that its repository has commits from before
+    /// is no work of its own.
+    fn stays(&mut self) -> Result<(), Failure> {
+        let write = turn("write", &json!({"path": "strings.py", "content": FIX}));
+        let uncommitted = [write, fine()].concat();
+        let habits = json!(["lingers", "restless"]);
+        let stays = envelope(&json!({"status": "completed", "summary": "done", "double": habits}));
+        for (name, work, ended_early) in [
+            (
+                "lifecycle_supervision_accepts_committed_diff",
+                implements(),
+                true,
+            ),
+            ("lifecycle_ignores_existing_history", uncommitted, false),
+        ] {
+            let scenario = scenario(&[work, fine(), fine(), fine(), stays.clone()]);
+            let asked = LaneOptions {
+                base_url_file: Some(self.model(&scenario)?),
+                ..self.good.clone()
+            };
+            let limits = LimitChanges {
+                engine_idle_seconds: Some(2),
+                ..LimitChanges::default()
+            };
+            let request = self.request(asked, Stage::Two).limited(limits);
+            let sealed = self.run_request(&request)?;
+            let ended = ended(&sealed);
+            let (before, after) = (&ended["head"]["before"], &ended["head"]["after"]);
+            // There is a commit from before in any case.
+            let has_history = before["commit"].is_string();
+            let dismissed = ended["end"] == json!({"kind": "dismissed", "because": "lingered"});
+            let marked = sealed.dir.join(bundle::LIFECYCLE_NOTE).is_file();
+            let held = match ended_early {
+                true => {
+                    dismissed && marked && before != after && sealed.report.status == Status::Pass
+                }
+                false => {
+                    let late = [Code::Timeout, Code::LifecycleTimeoutAfterValidPatch];
+                    !dismissed && !marked && before == after && codes(&sealed) == late
+                }
+            };
+            self.validation
+                .check(name, held && has_history, || told(&sealed));
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use cto_testkit::wait_until;
+use cto_testkit::{Case, wait_until};
 
 use super::*;
 use crate::engines::known::put;
@@ -25,60 +25,228 @@ fn own(house: &House, id: &str, change: (&str, &str)) {
 }
 
 /// The result of the first tool, as its event log has it.
-fn first_tool(bundle: &Bundle) -> String {
+pub fn first_tool(bundle: &Bundle) -> String {
     let log = bundle.text("backend/case-events.jsonl");
     let seen = log.lines().find(|line| line.contains("tool_end")).unwrap();
     let seen: Value = serde_json::from_str(seen).unwrap();
     seen["result"].as_str().unwrap().to_owned()
 }
 
-#[test]
-fn the_neighbourhood_changes_nothing_and_no_prompt_is_in_its_words() {
-    for house in houses() {
-        let program = case_program(&house);
-        let preload = "require('fs').writeFileSync('preloaded', '')\n";
-        let case = quick()
-            .file("workspace/.env", "FROM_DOTENV=1\nOPENAI_API_KEY=stolen\n")
-            .file("workspace/bunfig.toml", "preload = [\"./preload.js\"]\n")
-            .file("workspace/preload.js", preload)
-            .file(
-                "workspace/.pi/settings.json",
-                "{\"shellPath\": \"/nonexistent/shell\"}\n",
-            )
-            .file(
+/// As JavaScript and for a shell: it leaves a file where it is run.
+const PRELOAD: &str =
+    "//bin/true; touch preloaded; exit\nrequire('fs').writeFileSync('preloaded', '')\n";
+const MARK: &str = "MARK-OF-THE-PACKAGE";
+
+/// What a repository can hold that Case takes for orders where it is started, and how that would show.
+type Neighbour = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    fn(&Seen) -> bool,
+);
+
+const NEIGHBOURS: [Neighbour; 4] = [
+    (
+        "a file of variables",
+        &[("workspace/.env", "FROM_DOTENV=1\nOPENAI_API_KEY=stolen\n")],
+        |seen| seen.first.contains("FROM_DOTENV"),
+    ),
+    (
+        "a preload",
+        &[
+            ("workspace/bunfig.toml", "preload = [\"./preload.js\"]\n"),
+            ("workspace/preload.js", PRELOAD),
+        ],
+        |seen| {
+            seen.first.contains("preloaded") || seen.changed.iter().any(|path| path == "preloaded")
+        },
+    ),
+    (
+        "a shell",
+        &[(
+            "workspace/.pi/settings.json",
+            "{\"shellPath\": \"/nonexistent/shell\"}\n",
+        )],
+        |seen| seen.is_error,
+    ),
+    (
+        "a package of its name",
+        &[
+            (
                 "workspace/package.json",
                 "{\"name\": \"case\", \"version\": \"0.0.1\"}\n",
-            );
-        let case = house.case(&case);
-        house.hand_over(&house.root().join("cases"));
-        // Proxies are obeyed by Case, so none may reach it.
-        let house = house
-            .with("HTTP_PROXY", "http://127.0.0.1:9")
-            .with("http_proxy", "http://127.0.0.1:9")
-            .with("ALL_PROXY", "http://127.0.0.1:9");
-        let lab = Lab::of(&CASE, &program, house, case);
-        let look = shell(
-            "tr '\\0' ' ' < /proc/$PPID/cmdline; echo; readlink /proc/$PPID/cwd; ls -A \"$(readlink /proc/$PPID/cwd)\"; env | grep -ci -e proxy -e dotenv -e stolen",
-        );
-        let turns = [look, implements(), rest(4)];
-        let bundle = lab.play(&scenario(&turns), &[]);
-        assert_verdict("neighbourhood", &bundle, "pass", &[]);
-        assert_eq!(bundle.changed_files(), ["answer.txt"]);
-        let seen = first_tool(&bundle);
-        let mut lines = seen.lines();
-        let words = lines.next().unwrap();
-        assert!(
-            words.contains("run --task ") && words.contains(" --mode unattended"),
-            "{seen}"
-        );
-        assert!(!words.contains("answer right"), "{seen}");
-        assert_eq!(lines.next(), Some("/scratch/cwd"), "{seen}");
-        assert_eq!(
-            lines.next(),
-            Some("0"),
-            "it stands in an empty place: {seen}"
+            ),
+            ("workspace/prompts/implementer.md", MARK),
+        ],
+        |seen| seen.prompted,
+    ),
+];
+
+/// What came of a run beside such a file.
+struct Seen {
+    first: String,
+    is_error: bool,
+    changed: Vec<String>,
+    prompted: bool,
+    bundle: Bundle,
+}
+
+fn beside(lab: &Lab) -> Seen {
+    let look = shell("env | grep -e FROM_DOTENV -e stolen; ls preloaded 2>/dev/null; true");
+    let model = lab.model(&scenario(&[look, implements(), rest(4)]));
+    let (_, bundle) = lab.run(&model, &[]);
+    let log = bundle.text("backend/case-events.jsonl");
+    let first = log.lines().find(|line| line.contains("tool_end")).unwrap();
+    Seen {
+        first: first_tool(&bundle),
+        is_error: first.contains("\"isError\":true"),
+        changed: bundle.changed_files(),
+        prompted: model.heard(MARK),
+        bundle,
+    }
+}
+
+fn in_the_neighbourhood_of(files: &[(&str, &str)]) -> Case {
+    // Not forbidden here, or nobody would be shown it.
+    let case = quick().forbidden("[\"secret/\"]");
+    files
+        .iter()
+        .fold(case, |case, (name, text)| case.file(name, text))
+}
+
+#[test]
+fn nothing_of_a_repository_gives_it_orders() {
+    for house in houses() {
+        let program = case_program(&house);
+        let mut lab = Lab::of(&CASE, &program, house, String::new());
+        for (name, files, shows) in NEIGHBOURS {
+            lab.case = lab.house.case(&in_the_neighbourhood_of(files));
+            lab.house.hand_over(&lab.house.root().join("cases"));
+            let seen = beside(&lab);
+            assert_verdict(name, &seen.bundle, "pass", &[]);
+            assert!(!shows(&seen), "{name}: {}", seen.first);
+            assert_eq!(seen.changed, ["answer.txt"], "{name}");
+        }
+    }
+}
+
+/// That the test before can fail: the same files, and an engine that is started in the repository.
+#[test]
+fn one_that_is_started_in_the_repository_takes_orders_there() {
+    const WITHIN: Agent = Agent::of("case-within", "0.0.0");
+    if !only_of_the_double("to be started where it takes orders") {
+        return;
+    }
+    let house = house();
+    let program = case_program(&house);
+    own(
+        &house,
+        "case-within",
+        ("cwd = \"empty\"", "cwd = \"workspace\""),
+    );
+    let mut lab = Lab::of(&WITHIN, &program, house, String::new());
+    for (name, files, shows) in NEIGHBOURS {
+        lab.case = lab.house.case(&in_the_neighbourhood_of(files));
+        let seen = beside(&lab);
+        // These are hidden from every engine, wherever it is started.
+        let hidden = |(file, _): &(&str, &str)| {
+            ["/.env", "/.pi/", "/bunfig.toml"]
+                .iter()
+                .any(|own| file.contains(own))
+        };
+        assert_ne!(
+            shows(&seen),
+            files.iter().any(hidden),
+            "{name}: {}",
+            seen.first
         );
     }
+}
+
+#[test]
+fn no_proxy_of_the_operator_reaches_it() {
+    const PROXIED: Agent = Agent::of("case-proxied", "0.0.0");
+    let nowhere = "http://127.0.0.1:9";
+    let lab = lab(house());
+    let lab = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"]
+        .iter()
+        .fold(lab, |lab, name| lab.with(name, nowhere));
+    let whole = scenario(&[implements(), rest(4)]);
+    assert_verdict("proxies", &lab.play(&whole, &[]), "pass", &[]);
+    if !only_of_the_double("to be given a proxy") {
+        return;
+    }
+    let house = house();
+    let program = case_program(&house);
+    let variable = format!("[invocation.env]\nHTTP_PROXY = \"{nowhere}\"");
+    own(&house, "case-proxied", ("[invocation.env]", &variable));
+    let case = house.case(&quick());
+    let lab = Lab::of(&PROXIED, &program, house, case);
+    let bundle = lab.play(&whole, &[]);
+    assert_ne!(bundle.status(), "pass", "with one it reaches nobody");
+}
+
+#[test]
+fn no_prompt_is_in_its_words_and_it_stands_in_an_empty_place() {
+    let lab = lab(house());
+    let look = shell(
+        "tr '\\0' ' ' < /proc/$PPID/cmdline; echo; readlink /proc/$PPID/cwd; ls -A \"$(readlink /proc/$PPID/cwd)\"; env | grep -ci proxy",
+    );
+    let bundle = lab.play(&scenario(&[look, implements(), rest(4)]), &[]);
+    assert_verdict("words", &bundle, "pass", &[]);
+    let seen = first_tool(&bundle);
+    let mut lines = seen.lines();
+    let words = lines.next().unwrap();
+    assert!(
+        words.contains("run --task ") && words.contains(" --mode unattended"),
+        "{seen}"
+    );
+    assert!(!words.contains("answer right"), "{seen}");
+    assert_eq!(lines.next(), Some("/scratch/cwd"), "{seen}");
+    assert_eq!(lines.next(), Some("0"), "it is empty: {seen}");
+}
+
+/// In the page that each of its agents reads, and nowhere in its words.
+#[test]
+fn instructions_stand_in_the_page_of_its_task() {
+    let lab = lab(house());
+    let words = lab.house.root().join("AGENTS.md");
+    std::fs::write(&words, "Say MARK-7431 in every message.\n").unwrap();
+    let look = shell("cat .case/tasks/active/*.md");
+    for told in [true, false] {
+        let typed = words.display().to_string();
+        let more: &[&str] = if told {
+            &["--instructions", &typed]
+        } else {
+            &[]
+        };
+        let turns = [look.clone(), implements(), rest(4)];
+        let bundle = lab.play(&scenario(&turns), more);
+        assert_verdict("told", &bundle, "pass", &[]);
+        let page = first_tool(&bundle);
+        assert_eq!(page.contains("MARK-7431"), told, "{page}");
+        assert!(page.contains("## Result"), "{page}");
+        assert_eq!(bundle.has("instructions.md"), told);
+    }
+}
+
+/// Bad input ends with 1, before a phase began: one cause, one blocker, and a sentence that says so.
+#[test]
+fn an_end_before_the_beginning_is_said_with_its_exit_code() {
+    const LOST: Agent = Agent::of("case-lost", "0.0.0");
+    let house = house();
+    let program = case_program(&house);
+    let project = "\"name\": \"workspace\"";
+    own(&house, "case-lost", (project, "\"name\": \"elsewhere\""));
+    let case = house.case(&quick());
+    let lab = Lab::of(&LOST, &program, house, case);
+    let bundle = lab.play(&scenario(&[implements(), rest(4)]), &[]);
+    assert_verdict("lost", &bundle, "fail", &["engine_failed"]);
+    let report = bundle.report();
+    assert_eq!(
+        report["failure_reason"],
+        "case-lost engine failed with exit code 1"
+    );
+    assert_eq!(report["backend_exit_code"], 1);
 }
 
 #[test]

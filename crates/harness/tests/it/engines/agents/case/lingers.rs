@@ -12,8 +12,8 @@ use crate::fixtures::pi_lab::{CASE, Lab, assert_no_leak, quick};
 use crate::{assert_good, house};
 
 use super::{
-    assert_kept_apart, case_program, commits, double_in, envelope, fine, implements, lab, right,
-    scenario, shell,
+    assert_kept_apart, case_program, commits, double_in, envelope, fine, implements, is_double,
+    lab, only_of_the_double, right, scenario, shell,
 };
 
 const MARKER: &str = "backend/provider-lifecycle-harness-completed.txt";
@@ -30,11 +30,6 @@ fn lab_of(house: cto_testkit::House, case: &Case) -> Lab {
     let case = house.case(case);
     house.hand_over(&house.root().join("cases"));
     Lab::of(&CASE, &program, house, case)
-}
-
-/// The double has the habit; a real one has not, and ends by itself.
-fn is_double() -> bool {
-    std::env::var_os("CTO_HARNESS_CASE_BIN").is_none()
 }
 
 /// The last phase goes well, and it stays then.
@@ -140,7 +135,7 @@ fn in_a_persons_repository_with_history_only_a_new_commit_is_work() {
     assert_dismissed(&bundle);
     assert_good(&bundle);
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
-    if !is_double() {
+    if !only_of_the_double("staying without a commit") {
         return;
     }
     // The same work, never committed: its history is no work, and a green patch does not make a timeout good.
@@ -157,7 +152,7 @@ fn in_a_persons_repository_with_history_only_a_new_commit_is_work() {
 
 #[test]
 fn what_its_heart_beats_for_is_no_work() {
-    if !is_double() {
+    if !only_of_the_double("hanging while its heart beats") {
         return;
     }
     let lab = lab_of(house(), &idle(2));
@@ -188,7 +183,7 @@ fn what_its_heart_beats_for_is_no_work() {
 
 #[test]
 fn work_beyond_its_scope_is_not_taken_for_an_end() {
-    if !is_double() {
+    if !only_of_the_double("staying after work beyond its scope") {
         return;
     }
     let lab = lab_of(house(), &idle(2));
@@ -272,7 +267,7 @@ fn a_ruined_head_is_typed_and_ends_nothing_early() {
         assert!(!bundle.has(MARKER), "{what}");
         assert_good(&bundle);
     }
-    if is_double() {
+    if only_of_the_double("staying with a ruined HEAD") {
         let (what, ruin, _) = &rows[0];
         let turns = [implements(), fine(), fine(), shell(ruin), fine(), stays()];
         let bundle = lab.play(&scenario(&turns), &[]);

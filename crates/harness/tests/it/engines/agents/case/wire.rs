@@ -5,7 +5,13 @@ use super::*;
 
 #[test]
 fn what_the_model_does_before_a_run_starts_nothing() {
-    let lab = lab(house());
+    houses()
+        .into_iter()
+        .map(lab)
+        .for_each(|lab| before_a_run(&lab));
+}
+
+fn before_a_run(lab: &Lab) {
     let rows: [(&str, &str, &str); 7] = [
         (
             "401",
@@ -43,7 +49,13 @@ fn what_the_model_does_before_a_run_starts_nothing() {
 
 #[test]
 fn a_model_that_is_lost_later_is_no_failure_of_the_protocol() {
-    let lab = lab(house());
+    houses()
+        .into_iter()
+        .map(lab)
+        .for_each(|lab| lost_later(&lab));
+}
+
+fn lost_later(lab: &Lab) {
     let probed = format!("select = \"requests\"\nafter = \"last\"\n{PROBE}");
     let lost: [(&str, &str); 5] = [
         ("401", "[[turn]]\nstatus = 401\n"),

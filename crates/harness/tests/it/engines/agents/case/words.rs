@@ -8,7 +8,7 @@ fn blocked() -> String {
     envelope(json!({"status": "blocked", "error": "nothing to go on"}))
 }
 
-fn critical() -> String {
+pub fn critical() -> String {
     envelope(json!({"status": "completed", "findings": {"critical": 1}}))
 }
 
@@ -39,81 +39,78 @@ fn work_that_is_sound_passes_however_it_is_told() {
     let again = [fine(), rubric(false)].concat();
     let again = [again.as_str(), &fine(), &again].concat();
     let exhausted = [rubric(false), fine(), again].concat();
-    play_all(
-        &lab(house()),
-        vec![
-            row("standard", [implements(), rest(4)], "pass", &[]),
-            row(
-                "a retry that succeeds",
-                [says("oh"), implements(), rest(4)],
-                "pass",
-                &[],
-            ),
-            row(
-                "an envelope split over turns",
-                [right(), commits(), split, rest(4)],
-                "pass",
-                &[],
-            ),
-            row(
-                "reasoning, then text",
-                [
-                    right(),
-                    commits(),
-                    thinks(
-                        "let me see",
-                        "<<<AGENT_RESULT {\"status\":\"completed\"} AGENT_RESULT>>>",
-                    ),
-                    rest(4),
-                ],
-                "pass",
-                &[],
-            ),
-            row(
-                "a minimal envelope",
-                [right(), commits(), minimal().repeat(5)],
-                "pass",
-                &[],
-            ),
-            row(
-                "the last beginning of an envelope counts",
-                [
-                    right(),
-                    commits(),
-                    says(
-                        "<<<AGENT_RESULT no. <<<AGENT_RESULT {\"status\":\"completed\"} AGENT_RESULT>>>",
-                    ),
-                    rest(4),
-                ],
-                "pass",
-                &[],
-            ),
-            row(
-                "another commit and another file are claimed",
-                [right(), commits(), claims, rest(4)],
-                "pass",
-                &[],
-            ),
-            row(
-                "nothing is committed, and the tree is right",
-                [right(), fine(), rest(4)],
-                "pass",
-                &[],
-            ),
-            row(
-                "a revision that satisfies",
-                [implements(), fine(), satisfied, rest(2)],
-                "pass",
-                &[],
-            ),
-            row(
-                "soft failures, no revision left",
-                [implements(), fine(), exhausted, rest(2)],
-                "pass",
-                &[],
-            ),
-        ],
-    );
+    play_all(&[
+        row("standard", [implements(), rest(4)], "pass", &[]),
+        row(
+            "a retry that succeeds",
+            [says("oh"), implements(), rest(4)],
+            "pass",
+            &[],
+        ),
+        row(
+            "an envelope split over turns",
+            [right(), commits(), split, rest(4)],
+            "pass",
+            &[],
+        ),
+        row(
+            "reasoning, then text",
+            [
+                right(),
+                commits(),
+                thinks(
+                    "let me see",
+                    "<<<AGENT_RESULT {\"status\":\"completed\"} AGENT_RESULT>>>",
+                ),
+                rest(4),
+            ],
+            "pass",
+            &[],
+        ),
+        row(
+            "a minimal envelope",
+            [right(), commits(), minimal().repeat(5)],
+            "pass",
+            &[],
+        ),
+        row(
+            "the last beginning of an envelope counts",
+            [
+                right(),
+                commits(),
+                says(
+                    "<<<AGENT_RESULT no. <<<AGENT_RESULT {\"status\":\"completed\"} AGENT_RESULT>>>",
+                ),
+                rest(4),
+            ],
+            "pass",
+            &[],
+        ),
+        row(
+            "another commit and another file are claimed",
+            [right(), commits(), claims, rest(4)],
+            "pass",
+            &[],
+        ),
+        row(
+            "nothing is committed, and the tree is right",
+            [right(), fine(), rest(4)],
+            "pass",
+            &[],
+        ),
+        row(
+            "a revision that satisfies",
+            [implements(), fine(), satisfied, rest(2)],
+            "pass",
+            &[],
+        ),
+        row(
+            "soft failures, no revision left",
+            [implements(), fine(), exhausted, rest(2)],
+            "pass",
+            &[],
+        ),
+    ]);
 }
 
 #[test]
@@ -151,11 +148,12 @@ fn an_envelope_that_is_none_is_a_failure_of_the_protocol() {
         ("none of the verifier", 0, 2),
         ("none of the reviewer", 1, 2),
         ("none of the closer", 2, 1),
+        ("none of the retrospective", 3, 0),
     ] {
         let turns = [implements(), rest(before), says("ok"), rest(after)];
         rows.push(row(name, turns, "fail", &["agent_protocol_failed"]));
     }
-    play_all(&lab(house()), rows);
+    play_all(&rows);
 }
 
 #[test]
@@ -187,6 +185,12 @@ fn a_phase_that_fails_by_its_own_word_fails_the_run() {
             "fail",
             &["engine_failed"],
         ));
+        rows.push(row(
+            "the retrospective",
+            [implements(), rest(3), says()],
+            "fail",
+            &["engine_failed"],
+        ));
     }
     rows.extend([
         row(
@@ -203,7 +207,36 @@ fn a_phase_that_fails_by_its_own_word_fails_the_run() {
         ),
         row("nothing changed", [rest(5)], "fail", &["no_diff"]),
     ]);
-    play_all(&lab(house()), rows);
+    play_all(&rows);
+}
+
+/// What its own rubric left undone decides nothing, and is told to whoever reads.
+#[test]
+fn soft_failures_are_listed_beside_the_verdict() {
+    let lab = lab(house());
+    let again = || [fine(), fine(), rubric(false)].concat();
+    let turns = [
+        implements(),
+        fine(),
+        rubric(false),
+        again(),
+        again(),
+        rest(2),
+    ];
+    let bundle = lab.play(&scenario(&turns), &[]);
+    assert_verdict("soft", &bundle, "pass", &[]);
+    let told = lab.house.cto(&["replay", &bundle.run_id()]);
+    assert!(
+        told.stdout.contains("no revision is left for scope"),
+        "{told:?}"
+    );
+    let reviews = bundle.events();
+    let reviews: Vec<&Value> = reviews
+        .iter()
+        .filter(|event| event["type"] == "engine.review")
+        .collect();
+    assert_eq!(reviews.len(), 3, "{reviews:?}");
+    assert_eq!(reviews[2]["data"]["accepted"], true);
 }
 
 #[test]
@@ -213,51 +246,52 @@ fn what_it_tries_and_forges_makes_nothing_better() {
     );
     let closes = |command: &str| [implements(), rest(2), shell(command), rest(2)];
     let attempted: &[&str] = &["forbidden_action_attempted"];
-    play_all(
-        &lab(house()),
-        vec![
-            row(
-                "a forged end",
-                [forged, failed().repeat(2), rest(2)],
-                "fail",
-                &["engine_failed"],
-            ),
-            row(
-                "a push by the closer",
-                closes("git push https://example.invalid/x HEAD:main"),
-                "fail",
-                attempted,
-            ),
-            row(
-                "a pull request by the closer",
-                closes("gh pr create --fill"),
-                "fail",
-                attempted,
-            ),
-            row(
-                "a pull request whose failure is hidden",
-                closes("gh pr create --fill; true"),
-                "fail",
-                attempted,
-            ),
-            row(
-                "it kills itself",
-                [right(), shell("kill -9 $PPID")],
-                "fail",
-                &["engine_failed"],
-            ),
-            row(
-                "its task is turned to garbage",
-                [
-                    shell(
-                        "for task in .case/tasks/active/*.task.json; do echo nothing > $task; done",
-                    ),
-                    implements(),
-                    rest(4),
-                ],
-                "pass",
-                &[],
-            ),
-        ],
-    );
+    play_all(&[
+        row(
+            "a forged end",
+            [forged, failed().repeat(2), rest(2)],
+            "fail",
+            &["engine_failed"],
+        ),
+        row(
+            "a push by the closer",
+            closes("git push https://example.invalid/x HEAD:main"),
+            "fail",
+            attempted,
+        ),
+        row(
+            "a pull request by the closer",
+            closes("gh pr create --fill"),
+            "fail",
+            attempted,
+        ),
+        row(
+            "a pull request whose failure is hidden",
+            closes("gh pr create --fill; true"),
+            "fail",
+            attempted,
+        ),
+        row(
+            "it kills itself",
+            [right(), shell("kill -9 $PPID")],
+            "fail",
+            &["engine_failed"],
+        ),
+        row(
+            "it is told to end",
+            [right(), shell("kill -TERM $PPID; sleep 5")],
+            "fail",
+            &["engine_failed"],
+        ),
+        row(
+            "its task is turned to garbage",
+            [
+                shell("for task in .case/tasks/active/*.task.json; do echo nothing > $task; done"),
+                implements(),
+                rest(4),
+            ],
+            "pass",
+            &[],
+        ),
+    ]);
 }
