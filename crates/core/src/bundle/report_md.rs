@@ -237,6 +237,13 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
 
 fn why(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
     writeln!(out, "## Why\n")?;
+    if let (Some(told), Some(run)) = (&report.settlement, &report.continues) {
+        let sentence = tame(&told.sentence());
+        writeln!(out, "Of the run `{}`: {sentence}.\n", run.run_id)?;
+        if report.blockers.is_empty() {
+            return Ok(());
+        }
+    }
     if report.blockers.is_empty() && renderer.is_since(Renderer::Six) {
         let checks = report.belief.as_ref().map_or("No check ran.", |belief| {
             words::sentence(belief.word, belief.substance, &belief.seen())

@@ -7,7 +7,6 @@
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
 //! - `branches.rs` those of a disposable repository; `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
-//! - `result.rs` the commit that a result will be in the repository of its operator
 //! - `spent.rs` copies that go while the next commands run
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
@@ -27,7 +26,6 @@ mod branches;
 mod fake_baseline;
 mod open;
 mod record;
-mod result;
 mod setup;
 mod spent;
 
@@ -56,6 +54,7 @@ use crate::host::{Env, Home, OwnProgram, programs, workers};
 use crate::plan::engine_program::LookAgain;
 use crate::plan::{self, Planned};
 use crate::records;
+use crate::run::approvals::settlement::named::Named;
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::checks::start::Before;
@@ -352,7 +351,7 @@ fn execute(
 
     progress.step("measure", "what really changed");
     let since = Instant::now();
-    let named = result::Named::of(bundle, request, execution);
+    let named = Named::of(bundle, request, execution);
     let name = |patch: &Path| named.as_ref().map(|named| named.commit(patch));
     let measured = workspace.measure(bundle, execution.plan, given, &name)?;
     execution.clock.step(Step::Measure, since);

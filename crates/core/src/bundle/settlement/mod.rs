@@ -127,6 +127,30 @@ impl Told {
         })
     }
 
+    /// The word and what came of it, in one sentence.
+    pub fn sentence(&self) -> String {
+        let ahead = if self.given_ahead {
+            ", ahead of the run"
+        } else {
+            ""
+        };
+        let said = format!("{} by {}{ahead}", self.outcome.as_str(), self.actor);
+        let taken_back = self.reverts.is_some();
+        match (&self.landing, self.outcome) {
+            (None, Outcome::Rejected) if !taken_back => format!("{said}; nothing landed"),
+            (None, _) => format!("{said}; nothing came of it"),
+            (Some(landing), _) => {
+                let commit = landing.new_commit.as_deref().unwrap_or("a commit");
+                let way = landing.mode.as_str();
+                match (landing.step, taken_back) {
+                    (LandingStep::Landed, false) => format!("{said}; landed as {commit} ({way})"),
+                    (LandingStep::Landed, true) => format!("{said}; taken back by {commit}"),
+                    _ => format!("{said}; the repository did not allow it"),
+                }
+            }
+        }
+    }
+
     /// The commit that the target has since.
     pub fn landed(&self) -> Option<&LandingUpdated> {
         let landing = self.landing.as_ref();

@@ -8,8 +8,8 @@ use cto_core::values::hint::{Reader, hint};
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::cli::args::task::TaskArgs;
 use crate::cli::program::doctor_repo;
-use crate::cli::work::run::TaskArgs;
 use crate::host::OwnProgram;
 use crate::host::failure::Failure;
 use crate::plan;

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::bundles::prune;
 use crate::cli::Context;
+use crate::cli::work::run::drop_journals;
 use crate::host::failure::Failure;
 use crate::run::recover;
 use crate::screen::table::{Cell, Fit, Table};
@@ -19,6 +20,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     // First: what a run settles may hang on it.
     let landed = landings::landings(&home, &context.env);
     let recovered = recover::recover_all(&home, &context.env);
+    drop_journals(context, &home);
     prune::sweep(&home);
     let failed = recovered.iter().filter(|run| run.result.is_err()).count()
         + landed.iter().filter(|one| one.result.is_err()).count();

@@ -5,6 +5,7 @@ use cto_core::bundle::attest::trust::{self, KeySource, Trust};
 use cto_core::bundle::settlement::Effective;
 use cto_core::operator::amounts::{self, Edge};
 use cto_core::operator::listing::{self, Again, Filter, Listed, ListedState, Summary};
+use cto_core::run::event::Kind;
 use cto_core::run::event::Origin;
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::{BLOCKERS, Code};
@@ -312,12 +313,13 @@ fn row(run: &Listed, width: Option<usize>, trust: &Trust, said: Option<&Effectiv
         ListedState::Sealed(run) => {
             let again = run.again.as_ref().map(Again::words);
             let reason = run.failure_reason.clone();
-            let said: Vec<String> = again.into_iter().chain(reason).collect();
+            let settles = (run.kind == Kind::Settlement).then(|| "a settlement".to_owned());
+            let said: Vec<String> = settles.into_iter().chain(again).chain(reason).collect();
             let sentence = said.join("; ");
-            let passed = if run.again.is_some() {
-                "judged again"
-            } else {
-                ""
+            let passed = match (run.kind, &run.again) {
+                (Kind::Settlement, _) => "a settlement",
+                (_, Some(_)) => "judged again",
+                (_, None) => "",
             };
             let code = run.headline().map_or(passed, Code::as_str);
             (

@@ -185,7 +185,11 @@ fn show(context: &Context, request: &ExecutionRequest) {
         false => request.verification_commands.join("; "),
     };
     output.row("checks", &tame(&checks));
-    output.row("undo", &tame(&request.rollback));
+    let undo = match request.stage < Stage::Five {
+        true => request.rollback.clone(),
+        false => format!("{} What has landed: `cto revert RUN`.", request.rollback),
+    };
+    output.row("undo", &tame(&undo));
     let lands = match request.stage < Stage::Five {
         true => "; nothing leaves the copy",
         false => "; nothing lands before you accept the result (`cto outcome`)",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::work::run::TaskArgs;
+use crate::cli::args::task::TaskArgs;
 use crate::host;
 use crate::host::failure::Failure;
 use crate::run::approvals::asking;

@@ -1,26 +1,20 @@
-//! The operator's own SSH key, under what they say: which one, whose it is by the record of allowed signers, and the
-//! signature that `ssh-keygen` makes with it. The key is never read here.
+//! The operator's own SSH key, under what they say: which one it is, and whose by the record of allowed signers.
+//! `run/approvals/signature.rs` signs with it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cto_core::bundle::approval::signers::Signers;
-use cto_core::bundle::approval::sshsig::{Purpose, signer_of};
+use cto_core::bundle::approval::sshsig::Purpose;
 use cto_core::bundle::attest::PublicKey;
-use cto_gateway::operator_program::{self, Limits};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Context;
 use crate::evidence::signers;
 use crate::host::failure::Failure;
-use crate::host::{Home, files, programs};
+use crate::host::{Home, files};
+use crate::run::approvals::signature::{self, Signing};
 use crate::run::approvals::store::Kept;
 
-const LIMITS: Limits = Limits {
-    // Long enough for a person to unlock a key or to touch a token.
-    time: Duration::from_secs(120),
-    output_bytes: 16 << 10,
-};
 const MAX_KEY: u64 = 16 << 10;
 
 #[derive(clap::Args, Clone, Serialize, Deserialize)]
@@ -102,37 +96,12 @@ fn words(purpose: Purpose) -> (&'static str, &'static str) {
 }
 
 impl Signer {
-    /// Signs with the operator's own program, and checks what it made.
     pub fn sign(&self, context: &Context, home: &Home, record: Vec<u8>) -> Result<Kept, Failure> {
-        let unsigned = |why: &dyn std::error::Error| {
-            Failure::internal("not_signed", "it could not be signed")
-                .because(why)
-                .so("nothing was written")
-                .hint(
-                    "a key with a passphrase signs through ssh-agent: `ssh-add`, then --key FILE.pub",
-                )
+        let by = Signing {
+            key: &self.key,
+            purpose: self.purpose,
+            actor: &self.actor,
         };
-        let program = programs::ssh_keygen(&context.env, home).map_err(|error| unsigned(&error))?;
-        let keygen = program.path().display().to_string();
-        let key = self.key.display().to_string();
-        let namespace = self.purpose.namespace();
-        let words = [&keygen, "-q", "-Y", "sign", "-n", namespace, "-f", &key].map(str::to_owned);
-        let program =
-            programs::to_start(&words, &context.env, home).map_err(|error| unsigned(&error))?;
-        let made =
-            operator_program::run(&program, &record, LIMITS).map_err(|error| unsigned(&error))?;
-        let signature = String::from_utf8(made).map_err(|error| unsigned(&error))?;
-        let signed =
-            signer_of(&signature, &record, self.purpose).map_err(|error| unsigned(&error))?;
-        let signers = signers::of(home).unwrap_or_default();
-        if signers.actor(&signed, self.purpose) != Some(self.actor.as_str()) {
-            return Err(Failure::blocked(
-                "not_signed",
-                "it was signed with another key than the one that was named",
-            )
-            .so("nothing was written"));
-        }
-        let record = String::from_utf8(record).map_err(|error| unsigned(&error))?;
-        Ok(Kept { record, signature })
+        signature::sign((home, &context.env), by, record)
     }
 }

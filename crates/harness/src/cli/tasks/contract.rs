@@ -4,7 +4,7 @@ use cto_core::task::contract::ContractDocument;
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::work::run::TaskArgs;
+use crate::cli::args::task::TaskArgs;
 use crate::host::OwnProgram;
 use crate::host::failure::Failure;
 use crate::plan;

@@ -3,7 +3,7 @@
 //! - `run.rs`, `run_all.rs` cases; `try_run.rs` your own repository; `apply/` its patch, `reverify.rs` judged again
 //! - `exec.rs` any command in the jail; `project.rs` what is remembered of a repository
 //!
-//! Imported by `cli/mod.rs`; `TaskArgs` also by commands that show what a run would be.
+//! Imported by `cli/mod.rs`, and by `operator/` for what ends before a word is said.
 
 pub mod apply;
 pub mod exec;

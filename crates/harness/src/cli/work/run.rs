@@ -3,22 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
-use cto_core::containment::Containment;
-use cto_core::engine::manifest::DEFAULT_ENGINE;
-use cto_core::engine::profile::Profile;
-use cto_core::task::contract::LimitChanges;
-use cto_core::values::ids::EngineId;
+use cto_core::values::blocker::{Code, headline};
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bundles::index;
 use crate::bundles::verifier;
 use crate::cli::Context;
-use crate::cli::args::records::RecordArgs;
+use crate::cli::args::task::TaskArgs;
 use crate::cli::evidence::recover as recovered;
 use crate::cli::evidence::show;
 use crate::cli::operator;
@@ -27,16 +21,15 @@ use crate::cli::work::run_all;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
 use crate::host::failure::Failure;
-use crate::records;
 use crate::run;
+use crate::run::approvals::settlement::landing::drop_settled;
 use crate::run::approvals::store::Store;
 use crate::run::recover;
 use crate::screen::output::dim;
 use crate::screen::progress::{self, Progress, bell};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::{self, Case};
-use crate::task::engines;
-use crate::task::request::{EngineChoice, Request};
+use crate::task::request::Request;
 use crate::workspace::landing;
 
 #[derive(clap::Args)]
@@ -63,192 +56,6 @@ pub struct Args {
     ahead: AheadArgs,
     #[command(flatten)]
     task: TaskArgs,
-}
-
-/// Who works on it; shared with `cto try`.
-#[derive(clap::Args, Clone, Serialize, Deserialize)]
-pub struct LaneArgs {
-    /// The engine that works on it [default: fake]
-    #[arg(long)]
-    engine: Option<String>,
-    /// Knobs of an engine under one name: its engine, model, stage and limits (qwen-local). Program, records and the
-    /// address of the model still come from you
-    #[arg(long, value_name = "NAME", hide_short_help = true, conflicts_with_all = ["model_provider", "model"])]
-    #[serde(default)]
-    profile: Option<String>,
-    /// Open a gated engine for this command
-    #[arg(long, value_name = "ENGINE")]
-    allow_engine: Vec<EngineId>,
-    /// What `fake` plays: a script of the case (oracle, nop, cheat), a script file, or a patch file
-    #[arg(long, value_name = "NAME|FILE")]
-    script: Option<String>,
-    /// How the engine is confined: strict, or contained (all of its copy is writable, and judged
-    /// afterwards)
-    #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
-    contain: String,
-    /// Seconds the engine may run
-    #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
-    timeout: Option<u32>,
-    /// Seconds the engine may stay silent
-    #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
-    idle: Option<u32>,
-    /// A program, or the directory of an installation, to show read-only where cto does not find it
-    /// by itself (repeatable)
-    #[arg(long, value_name = "PATH")]
-    toolchain: Vec<PathBuf>,
-    /// A text the engine is told beside the task (an AGENTS.md, say); none is by default
-    #[arg(long, value_name = "FILE")]
-    instructions: Option<PathBuf>,
-    #[command(flatten)]
-    records: RecordArgs,
-}
-
-/// What shapes the contract; shared with `cto contract`.
-#[derive(clap::Args, Clone, Serialize, Deserialize)]
-pub struct TaskArgs {
-    /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
-    stage: Option<u8>,
-    /// Stage 3: the record of a repository of yours; the case is run on a copy of its last commit
-    #[arg(long, value_name = "FILE")]
-    source: Option<PathBuf>,
-    /// Stage 5: the admission of the repository that may be changed [env:
-    /// CTO_HARNESS_<ENGINE>_STAGE5_TARGET_ADMISSION_FILE]
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    target: Option<PathBuf>,
-    /// Look for cases in this directory instead of the built-in ones
-    #[arg(long, value_name = "DIR")]
-    cases: Option<PathBuf>,
-    // Last: its records have a heading of their own, and what follows would stand below it.
-    #[command(flatten)]
-    lane: LaneArgs,
-}
-
-impl TaskArgs {
-    pub fn request(&self, context: &Context, case: &str) -> Result<Request, Failure> {
-        let dir = self.cases_dir(context)?;
-        self.request_for(context, cases::find(case, dir.as_deref())?)
-    }
-
-    /// Who would work on something that is no case.
-    pub fn choice(&self, context: &Context) -> Result<EngineChoice, Failure> {
-        self.lane.choice(context, self.stage)
-    }
-
-    fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        let choice = self.choice(context)?;
-        let mut request = choice.request(case, &context.env, context.configured_limits())?;
-        self.check_stage(&request)?;
-        request.target.clone_from(&self.target);
-        Ok(match &self.source {
-            None => request,
-            Some(file) => request.on_source(records::sources::named(file)),
-        })
-    }
-
-    /// Names files as they are found from anywhere: a request is run again from another directory.
-    pub fn name_from_anywhere(&mut self) -> Result<(), Failure> {
-        let lane = &mut self.lane;
-        let named = [&mut self.source, &mut self.target, &mut self.cases];
-        let paths = named.into_iter().flatten().chain(&mut lane.toolchain);
-        for path in paths {
-            *path = absolute(path)?;
-        }
-        if let Some(script) = &mut lane.script
-            && Path::new(script).is_file()
-        {
-            *script = absolute(Path::new(script))?.display().to_string();
-        }
-        Ok(())
-    }
-
-    /// What belongs to one stage is refused at any other.
-    fn check_stage(&self, request: &Request) -> Result<(), Failure> {
-        let stage = request.stage.number();
-        let misplaced = [
-            ("--source", self.source.is_some(), stage == 3, 3),
-            ("--target", self.target.is_some(), stage >= 5, 5),
-        ];
-        match misplaced.iter().find(|(_, given, fits, _)| *given && !fits) {
-            None => Ok(()),
-            Some((flag, _, _, wanted)) => Err(Failure::usage(
-                "wrong_stage",
-                format!("{flag} belongs to stage {wanted}, and this run is at stage {stage}"),
-            )
-            .so("nothing ran")
-            .hint(format!("add --stage {wanted}, or leave {flag} out"))),
-        }
-    }
-
-    fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
-        self.cases
-            .clone()
-            .map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
-    }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|error| {
-        Failure::usage("bad_path", "a path cannot be made absolute")
-            .at(path.display().to_string())
-            .because(&error)
-    })
-}
-
-impl LaneArgs {
-    /// The flags as names; `stage` is the flag, where there is one.
-    pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
-        let profile = self.profile()?;
-        let mut lane = self.records.asked(context.configured_prices()?)?;
-        if let Some(profile) = &profile {
-            lane.provider = Some(profile.provider.clone());
-            lane.model = Some(profile.model.clone());
-        }
-        let of_profile = profile.as_ref().map(|profile| profile.engine.as_str());
-        let engine = self.engine.as_deref().or(of_profile);
-        Ok(EngineChoice {
-            manifest: context.engine(engine.unwrap_or(DEFAULT_ENGINE))?,
-            allowed: self.allow_engine.clone(),
-            script: self.script.clone(),
-            stage,
-            contain: if self.contain == "contained" {
-                Containment::Contained
-            } else {
-                Containment::Strict
-            },
-            limits: LimitChanges {
-                engine_wall_seconds: self.timeout,
-                engine_idle_seconds: self.idle,
-                model_calls: self.records.model_calls(),
-                model_tokens: self.records.tokens(),
-                ..LimitChanges::default()
-            },
-            lane,
-            toolchains: self.toolchain.clone(),
-            instructions: self.instructions.clone(),
-            profile,
-        })
-    }
-
-    /// The profile that was named. It is of one engine, and of no other.
-    fn profile(&self) -> Result<Option<Profile>, Failure> {
-        let Some(name) = &self.profile else {
-            return Ok(None);
-        };
-        let profile = engines::profile(name)?;
-        match self.engine.as_deref() {
-            Some(engine) if engine != profile.engine.as_str() => Err(Failure::usage(
-                "another_engine",
-                format!(
-                    "the profile {name} is of {}, and --engine names {engine}",
-                    profile.engine
-                ),
-            )
-            .so("nothing ran")
-            .hint("leave --engine out, or the profile")),
-            _ => Ok(Some(profile)),
-        }
-    }
 }
 
 /// A pass is printed only over evidence that bears it out: nobody may have written into the bundle
@@ -364,7 +171,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         Some(ahead) => ahead.settle(context, &home, &sealed.dir, &cancel)?,
     };
     let report = &sealed.report;
-    let next = context.output.command(&format!("verify {}", report.run_id));
+    let next = context.output.command(&next_of(report, settled.is_some()));
     if context.output.json {
         let kept = kept_workspace(&home, request, report);
         let mut answer = answer("run", &sealed, &next, kept);
@@ -382,6 +189,16 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         context.output.line(&format!("\nnext: {next}"));
     }
     Ok(settled.map_or(report.status.exit_code(), |settled| settled.exit_code()))
+}
+
+/// What to type after a run.
+fn next_of(report: &Report, is_settled: bool) -> String {
+    let id = &report.run_id;
+    match headline(&report.blockers).map(|blocker| blocker.code) {
+        _ if is_settled => format!("show {id}"),
+        Some(Code::MissingOperatorOutcome) => format!("outcome {id} accept"),
+        _ => format!("verify {id}"),
+    }
 }
 
 /// One run, whole: for a command that makes exactly one.
@@ -446,6 +263,17 @@ pub fn end_what_was_left(context: &Context, home: &Home) {
                 recovered.run_id
             )),
         }
+    }
+    drop_journals(context, home);
+}
+
+/// Journals that nobody needs any more; one that stays says nothing new.
+pub fn drop_journals(context: &Context, home: &Home) {
+    let dropped = context.trust().map(|trust| drop_settled(home, &trust));
+    if let Ok(Err(error)) = dropped {
+        context
+            .output
+            .note(&format!("note: a journal stays: {error}"));
     }
 }
 

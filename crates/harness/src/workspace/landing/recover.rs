@@ -41,6 +41,7 @@ pub struct Recovered {
 
 /// A landing that is done and waits for its settlement.
 pub struct Ended {
+    pub run_id: RunId,
     pub deed: Deed,
     pub way: Way,
     pub branch: String,
@@ -89,10 +90,18 @@ pub fn landings(home: &Home, env: &Env) -> Vec<Recovered> {
 
 /// What ended of a run's landings and is not settled. Recover first: what has not ended is not here.
 pub fn of_run(home: &Home, run: &RunId) -> Vec<Ended> {
+    let mut ended = waiting(home);
+    ended.retain(|ended| ended.run_id == *run);
+    ended
+}
+
+/// Every landing that ended and whose journal waits for a settlement.
+pub fn waiting(home: &Home) -> Vec<Ended> {
     let all = store::all(&home.journal()).into_iter();
     all.filter_map(|(path, journal)| {
-        let journal = journal.ok().filter(|journal| journal.run_id == *run)?;
+        let journal = journal.ok()?;
         Some(Ended {
+            run_id: journal.run_id,
             end: journal.end?,
             deed: journal.deed,
             way: journal.way,

@@ -1,10 +1,11 @@
 //! The workspace of a run, and the truth about it: our own walk, our own git directory. `ignored.rs`: which
-//! new paths ignore rules cover; `meanwhile.rs`: a look while an engine still runs; `refs.rs`: where an engine's
+//! new paths ignore rules cover; `scratch.rs`: what is no part of a change; `meanwhile.rs`: a look while an engine still runs; `refs.rs`: where an engine's
 //! own refs point.
 
 mod ignored;
 mod meanwhile;
 mod refs;
+mod scratch;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::checks::names::leftovers;
 use cto_core::containment::masks;
 use cto_core::gate::plan::Plan;
 use cto_core::run::event::{DiffChecked, Event, PatchApplied, ScratchCount};
@@ -36,9 +36,6 @@ use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk::{Content, Walked};
 
 const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secret (secret_leak)\n";
-
-/// How many are named; all are counted.
-const LEFTOVERS_NAMED: usize = 50;
 
 /// What was found after the engine had ended.
 pub struct Measured {
@@ -111,16 +108,7 @@ impl Workspace {
         let misplaced = misplaced(&in_modules.odd);
         let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &recorded, &walked.tree)?;
-        let left = self.left_behind(plan, &recorded, &walked.tree);
-        let left = left
-            .filter(|path| scratch.contains(path))
-            .take(LEFTOVERS_NAMED);
-        let stash = self
-            .copy
-            .in_dot_git(leftovers::IN_GIT_DIRECTORY)
-            .into_iter();
-        let stash = stash.map(|name| TreePath::new(format!(".git/{name}").as_bytes()));
-        let left: Vec<TreePath> = left.chain(stash).collect();
+        let left = self.named_leftovers(plan, &recorded, &walked.tree, &scratch);
         recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = in_modules.scratch;
         let mut tree = walked.tree.clone();
@@ -147,13 +135,7 @@ impl Workspace {
         let oversize = oversize(applied.bytes);
         bundle.emit(Event::PatchApplied(applied))?;
         let contract = &plan.contract;
-        let in_scope = changes.iter().all(|change| {
-            path_standing(
-                &change.path,
-                &contract.allowed_paths,
-                &contract.forbidden_paths,
-            ) == PathStanding::Allowed
-        });
+        let in_scope = all_allowed(contract, &changes);
         // What lands nowhere anyway needs no name there.
         let lands = in_scope && !changes.is_empty() && withheld.is_none() && oversize.is_none();
         let named = lands.then(|| name(&patch)).flatten().transpose();
@@ -239,52 +221,6 @@ impl Workspace {
         found.odd.extend(gone.cloned());
         walked.tree.retain(|path, _| !within(path));
         Ok(found)
-    }
-
-    /// What tools left behind in a tree: no part of the change.
-    fn left_behind<'a>(
-        &'a self,
-        plan: &'a Plan,
-        changes: &'a [Change],
-        result: &'a Tree,
-    ) -> impl Iterator<Item = TreePath> + 'a {
-        let (baseline, allowed) = (self.baseline(), &plan.contract.allowed_paths);
-        let left =
-            |change: &&Change| leftovers::leftover(change, baseline, result, allowed).is_some();
-        changes
-            .iter()
-            .filter(left)
-            .map(|change| change.path.clone())
-    }
-
-    /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths
-    /// are never scratch, nor is what would then be missing from the patch in silence.
-    fn scratch(
-        &self,
-        plan: &Plan,
-        changes: &[Change],
-        result: &Tree,
-    ) -> Result<BTreeSet<TreePath>, WorkspaceError> {
-        let added = |change: &&Change| change.kind == ChangeKind::Added;
-        let new: Vec<TreePath> = changes
-            .iter()
-            .filter(added)
-            .map(|change| change.path.clone())
-            .collect();
-        let own = &plan.invocation.workspace_scratch;
-        let (mut scratch, new): (Vec<_>, Vec<_>) = new
-            .into_iter()
-            .partition(|path| own.iter().any(|rule| rule.covers(path)));
-        let ignored = self.ignored(&new)?;
-        scratch.extend(self.still_ignored(ignored, changes, result)?);
-        scratch.extend(self.left_behind(plan, changes, result));
-        let contract = &plan.contract;
-        let allowed = &contract.allowed_paths;
-        scratch.retain(|path| {
-            path_standing(path, allowed, &contract.forbidden_paths) != PathStanding::Forbidden
-        });
-        let litter = masks::litter(scratch, self.baseline(), allowed);
-        Ok(litter.into_iter().collect())
     }
 
     fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, WorkspaceError> {
@@ -506,6 +442,13 @@ fn unfinished_work(walked: &Walked, unfinished: &[&str], contract: &Contract) ->
             detail: Some(found.join("; ")),
         }],
     }
+}
+
+fn all_allowed(contract: &Contract, changes: &[Change]) -> bool {
+    let (allowed, forbidden) = (&contract.allowed_paths, &contract.forbidden_paths);
+    let is_allowed =
+        |change: &Change| path_standing(&change.path, allowed, forbidden) == PathStanding::Allowed;
+    changes.iter().all(is_allowed)
 }
 
 #[cfg(test)]

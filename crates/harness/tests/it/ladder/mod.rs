@@ -1,5 +1,6 @@
 //! The ladder to a real repository: what is proven, what is refused, and what stays untouched.
 
+mod agents;
 mod approvals;
 mod stage3;
 mod stage4;

@@ -24,7 +24,7 @@ pub fn desk() -> Desk {
 }
 
 /// The honest script of the case, with more for a shell to do.
-fn also(house: &House, name: &str, commands: &[&str]) -> String {
+pub fn also(house: &House, name: &str, commands: &[&str]) -> String {
     let honest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     let honest = honest.join(CASE).join("scripts/oracle.toml");
     let mut script = fs::read_to_string(honest).unwrap();

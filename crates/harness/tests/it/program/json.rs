@@ -292,7 +292,7 @@ fn every_command_is_in_the_list() {
     // Need more than a line; and the jail alone prints what its command prints.
     listed.extend([
         "try", "project", "apply", "reverify", "exec", "admit", "setup", "request", "approve",
-        "deny",
+        "deny", "outcome", "revert",
     ]);
     let tree = cto_harness::cli::command_tree();
     let shown = tree

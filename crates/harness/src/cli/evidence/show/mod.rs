@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
-use cto_core::bundle::settlement::Effective;
+use cto_core::bundle::settlement::{Effective, Standing};
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::operator::agent_line::{claimed_text, seen_text};
@@ -93,7 +93,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             style = AnsiColor::Yellow.on_default().bold()
         ));
     }
-    print(context, &report, &dir);
+    body(context, &report, &dir);
     if let Some(closeout) = Closeout::of(&context.home()?, &context.trust()?, &report, &dir) {
         closeout.print(&context.output);
     }
@@ -104,6 +104,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             .map_or(String::new(), |by| format!(", by {by}"));
         let text = format!("{}: {}{by}", said.status.as_str(), said.words());
         context.output.row("counts", &text);
+        if said.standing == Standing::Waits {
+            hinted(context, &report);
+        }
+    } else {
+        hinted(context, &report);
     }
     if let Some(times) = report.timings.as_ref().filter(|_| args.verbose) {
         context.output.row("time", &tame(&times.line()));
@@ -162,8 +167,25 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
     Ok(3)
 }
 
-/// The verdict and its reasons; shared with `cto run`.
+/// The verdict, its reasons, and what to do about them; shared with `cto run`.
 pub fn print(context: &Context, report: &Report, dir: &Path) {
+    body(context, report, dir);
+    hinted(context, report);
+}
+
+fn hinted(context: &Context, report: &Report) {
+    if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
+        context.output.line("");
+        let reader = Reader {
+            engine: &report.backend,
+            is_try: report.label == Label::Try,
+        };
+        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
+        context.output.hanging("hint: ", &hint);
+    }
+}
+
+fn body(context: &Context, report: &Report, dir: &Path) {
     let (style, dim) = (status_style(report.status), dim());
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.row(name, text);
@@ -197,7 +219,10 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
             .iter()
             .for_each(|detail| row("", &tame(detail)));
     }
-    if report.blockers.is_empty() {
+    if let (Some(told), Some(run)) = (&report.settlement, &report.continues) {
+        row("settles", run.run_id.as_str());
+        row("word", &tame(&told.sentence()));
+    } else if report.blockers.is_empty() {
         row(
             "why",
             "gates passed, scope kept, checks green where the engine never was",
@@ -225,15 +250,6 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
-    if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
-        out("");
-        let reader = Reader {
-            engine: &report.backend,
-            is_try: report.label == Label::Try,
-        };
-        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
-        context.output.hanging("hint: ", &hint);
-    }
 }
 
 /// What the engine claims; of one that speaks for itself with its words, beside what was seen.

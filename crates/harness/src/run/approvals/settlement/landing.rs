@@ -3,6 +3,7 @@
 
 use std::io;
 
+use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
 use cto_core::run::event::{Event, LandMode, LandingStep, LandingUpdated, Outcome};
 use cto_core::task::contract::Contract;
@@ -11,6 +12,7 @@ use cto_core::workspace::landing::Way;
 use cto_core::workspace::landing::journal::{Deed, End};
 
 use super::{Landing, OutcomeRecord, Settling, nothing};
+use crate::bundles::settlements;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::failure::{Failure, chain};
 use crate::host::programs::{self, Program};
@@ -272,4 +274,19 @@ fn words(error: &LandingError) -> String {
         LandingError::Elsewhere(_) => "the path of the repository leads elsewhere now".into(),
         other => chain(other),
     }
+}
+
+/// Drops journals of landings that a sealed settlement tells of: whoever sealed it was killed before they could.
+pub fn drop_settled(home: &Home, trust: &Trust) -> io::Result<()> {
+    for ended in recover::waiting(home) {
+        let said = settlements::verified(home, &ended.run_id, trust)?;
+        let told = said.iter().any(|said| {
+            let landed = said.landed.as_ref();
+            landed.is_some_and(|(_, commit)| *commit == ended.commit)
+        });
+        if told || ended.end == End::Undone {
+            ended.settled()?;
+        }
+    }
+    Ok(())
 }

@@ -2,9 +2,10 @@
 //! the run's. A crash at any point leaves a word that can be said again, and a bundle that recovery closes.
 //!
 //! - this file: what may be said of a run now, and the bundle; `store.rs` the words as they were signed
-//! - `landing.rs` what a word does to the repository
+//! - `named.rs` the commit that a result will be, named by its run; `landing.rs` what a word does to the repository
 
 pub mod landing;
+pub mod named;
 mod store;
 
 use std::io;

@@ -7,7 +7,10 @@ use regex::Regex;
 
 /// What differs from run to run, and what stands for it.
 pub const MASKS: [(&str, &str); 15] = [
-    (r"\d{8}T\d{6}Z-([a-z0-9-]+)-[a-z0-9]{8}\b", "RUN-$1"),
+    (
+        r"\d{8}T\d{6}Z-([a-z0-9-]+)-[a-z0-9]{4}([a-z0-9]{4})?\b",
+        "RUN-$1",
+    ),
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "WHEN"),
     (r"\b\d\d-\d\d \d\d:\d\d\b", "WHEN"),
     // The columns of `cto run --all` and `cto runs`: short ids look like words elsewhere.

@@ -39,6 +39,7 @@ pages! {
     evidence: "docs/evidence.md",
     failures: "docs/failures.md",
     jail: "docs/jail.md",
+    ladder: "docs/ladder.md",
     settings: "docs/settings.md",
     trying: "docs/try.md",
 }
