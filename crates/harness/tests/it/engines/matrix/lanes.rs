@@ -86,6 +86,22 @@ pub const UNPLAYABLE: &[&str] = &[
     "reviewer-reject",
     "artifact-write-failure",
     "engine-failed",
+    // Nobody approves anything of a real engine there.
+    "approval-expired",
+    "approval-consumed",
+    "approval-mismatch",
+    "target-missing",
+    "target-not-admitted",
+    "target-unowned",
+    "target-critical",
+    "target-no-paths",
+    "target-no-action",
+    "target-not-approved",
+    "target-no-outcome",
+    "target-beyond",
+    "outcome-missing",
+    "outcome-rejected",
+    "landing-unsupported",
 ];
 
 /// What runs by default: for whoever runs the tests, and as root for an ordinary user.
