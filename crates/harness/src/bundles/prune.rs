@@ -15,6 +15,7 @@ use cto_core::values::ids::RunId;
 
 use crate::bundles::index::{self, Found, Look};
 use crate::bundles::runs_root::{RunsRoot, unreadable_root};
+use crate::bundles::settlements;
 use crate::evidence::is_held;
 use crate::host::failure::Failure;
 use crate::host::files;
@@ -43,9 +44,15 @@ pub fn candidates(home: &Home) -> Result<Vec<Candidate>, Failure> {
     let entries = root
         .entries()
         .map_err(|error| unreadable_root(home, &error))?;
+    // Without its settlements a run would look as if nothing had been said of it.
+    let mut settled =
+        settlements::all_named(home).map_err(|error| unreadable_root(home, &error))?;
     let mut found = Vec::with_capacity(entries.len());
     index::read_many(&root, &entries, Look::Seal, |one| {
-        found.push(candidate(&root, one));
+        let mut run = candidate(&root, one);
+        let said = settled.remove(&run.listed.run_id);
+        run.refers_to.extend(said.into_iter().flatten());
+        found.push(run);
     });
     Ok(found)
 }

@@ -1,6 +1,7 @@
 //! What was said of a run after it was sealed: where its settlements lie, and the verdict that counts then. A
 //! pointer in the operator's store leads to each; a settlement counts only where it is verified, now.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -19,9 +20,12 @@ use crate::bundles::verifier;
 use crate::evidence::keys::put_new;
 use crate::host::{self, Home, files};
 
+/// Where the words about runs lie, below the state home.
+const OUTCOMES: &str = "operator/outcomes";
+
 /// Where the words about one run lie.
 pub fn desk_of(home: &Home, run: &RunId) -> PathBuf {
-    home.root.join("operator/outcomes").join(run.as_str())
+    home.root.join(OUTCOMES).join(run.as_str())
 }
 
 fn pointers(home: &Home, run: &RunId) -> PathBuf {
@@ -49,17 +53,40 @@ pub fn named(home: &Home, run: &RunId) -> io::Result<Vec<RunId>> {
     Ok(ids)
 }
 
-/// Settlements of a run, each verified. One that is not sealed yet or not good says nothing; what it would have
-/// said is then missing from the fold, and the run waits on.
+/// Settlements of a run, each verified. One that is not sealed yet says nothing. Where one is gone or is not good
+/// nobody knows what was said, and there is no answer: a word that was taken away must not look like none.
 pub fn verified(home: &Home, run: &RunId, trust: &Trust) -> io::Result<Vec<Settlement>> {
-    let ids = named(home, run)?;
-    let dirs = ids.iter().map(|id| home.runs.join(id.as_str()));
-    let good = dirs.filter_map(|dir| {
-        let (found, verification) = verifier::examine(&dir, trust).ok()?;
-        let report = report_of(&found)?;
-        (verification.standing == Standing::Good).then(|| Settlement::of(&report))?
-    });
-    Ok(good.collect())
+    let mut good = Vec::new();
+    for id in named(home, run)? {
+        let read = || {
+            let (found, verification) =
+                verifier::examine(&home.runs.join(id.as_str()), trust).ok()?;
+            let report = report_of(&found)?;
+            (verification.standing == Standing::Good).then(|| Settlement::of(&report))?
+        };
+        match read() {
+            Some(settlement) => good.push(settlement),
+            None if home.open_runs().join(id.as_str()).exists() => {}
+            None => {
+                let what = format!("its settlement {id} is gone, or does not verify here");
+                return Err(io::Error::other(what));
+            }
+        }
+    }
+    Ok(good)
+}
+
+/// Every run that something was said of, with its settlements.
+pub fn all_named(home: &Home) -> io::Result<BTreeMap<RunId, Vec<RunId>>> {
+    let entries = match fs::read_dir(home.root.join(OUTCOMES)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error),
+    };
+    let names = entries.collect::<io::Result<Vec<_>>>()?.into_iter();
+    let runs = names.filter_map(|entry| entry.file_name().to_str()?.parse::<RunId>().ok());
+    runs.map(|run| named(home, &run).map(|said| (run, said)))
+        .collect()
 }
 
 /// The same of a run that is only read: its list of files is read with it.

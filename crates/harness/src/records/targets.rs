@@ -38,15 +38,20 @@ fn targets(home: &Home) -> PathBuf {
     home.root.join("records/targets")
 }
 
+/// The file of the admission a run was given, by flag, then by variable.
+pub fn named(manifest: &Manifest, flag: Option<&Path>, stage: Stage, env: &Env) -> Option<PathBuf> {
+    let by_variable = || env.path(&variable(&manifest.id, NAMED_BY));
+    let is_meant = stage >= Stage::Five;
+    flag.map(Path::to_owned)
+        .or_else(|| is_meant.then(by_variable)?)
+}
+
 /// The admission a run was given: by flag, then by variable. Below stage 5 there is no target.
 pub fn asked(manifest: &Manifest, flag: Option<&Path>, stage: Stage, env: &Env) -> TargetFound {
     if stage < Stage::Five {
         return TargetFound::NotAsked;
     }
-    let named = flag
-        .map(Path::to_owned)
-        .or_else(|| env.path(&variable(&manifest.id, NAMED_BY)));
-    let Some(path) = named else {
+    let Some(path) = named(manifest, flag, stage, env) else {
         return TargetFound::Missing;
     };
     match believed(&path, MAX_RECORD as u64) {

@@ -75,6 +75,21 @@ impl RecordArgs {
         self.bin.as_deref()
     }
 
+    /// Every file that is named; a program without a directory is looked for as it was typed.
+    pub fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let named = [
+            &mut self.model_admission,
+            &mut self.decision,
+            &mut self.executable_admission,
+            &mut self.source_admission,
+            &mut self.base_url_file,
+            &mut self.prices,
+        ];
+        let is_path = |bin: &&mut PathBuf| bin.components().nth(1).is_some();
+        let program = self.bin.as_mut().filter(is_path);
+        named.into_iter().flatten().chain(program)
+    }
+
     /// The flag of the limit.
     pub fn model_calls(&self) -> Option<u32> {
         self.model_calls

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use cto_core::containment::Containment;
-use cto_core::engine::manifest::DEFAULT_ENGINE;
+use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::engine::profile::Profile;
 use cto_core::task::contract::LimitChanges;
 use cto_core::values::ids::EngineId;
@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
+use crate::host::Env;
 use crate::host::failure::Failure;
-use crate::records;
+use crate::records::{self, targets};
 use crate::task::cases::{self, Case};
 use crate::task::engines;
 use crate::task::request::{EngineChoice, Request};
@@ -100,11 +101,27 @@ impl TaskArgs {
         })
     }
 
+    /// The engine, and the admission that the flag names.
+    pub fn named_target(&self, context: &Context) -> Result<(Manifest, Option<PathBuf>), Failure> {
+        Ok((self.choice(context)?.manifest, self.target.clone()))
+    }
+
+    /// Keeps the admission that a variable names as the flag would: a request is run again, and its result settled,
+    /// with other variables.
+    pub fn keep_target(&mut self, request: &Request, env: &Env) -> Result<(), Failure> {
+        let flag = self.target.as_deref();
+        let named = targets::named(&request.manifest, flag, request.stage, env);
+        self.target = named.as_deref().map(absolute).transpose()?;
+        Ok(())
+    }
+
     /// Names files as they are found from anywhere: a request is run again from another directory.
     pub fn name_from_anywhere(&mut self) -> Result<(), Failure> {
         let lane = &mut self.lane;
         let named = [&mut self.source, &mut self.target, &mut self.cases];
-        let paths = named.into_iter().flatten().chain(&mut lane.toolchain);
+        let paths = named.into_iter().chain([&mut lane.instructions]);
+        let paths = paths.flatten().chain(lane.records.files());
+        let paths = paths.chain(&mut lane.toolchain);
         for path in paths {
             *path = absolute(path)?;
         }

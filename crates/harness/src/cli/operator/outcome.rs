@@ -208,6 +208,8 @@ fn carry_out(
     let words = held.ok_or_else(|| {
         nothing("busy", "another cto is at work on this run").hint("try again when it is done")
     })?;
+    // Others may have said something before it was our turn.
+    let settling = Settling::open(home, &settling.dir)?;
     let word = Word {
         outcome: say.outcome,
         given: say.given,
@@ -253,14 +255,11 @@ fn closed_now(context: &Context, settling: &Settling) -> Option<String> {
     let contract = settling.run.contract.as_deref()?;
     let wanted = contract.lane.target_admission_sha256;
     let asked = settling.run.approval.as_deref();
-    let again = asked.map(|answer| request::recorded(context, &answer.request_id));
+    let again = asked.map(|answer| request::target_of(context, &answer.request_id));
     let found = match again {
-        Some(Ok(asked)) => targets::asked(
-            &asked.manifest,
-            asked.target.as_deref(),
-            Stage::Five,
-            &context.env,
-        ),
+        Some(Ok((manifest, target))) => {
+            targets::asked(&manifest, target.as_deref(), Stage::Five, &context.env)
+        }
         Some(Err(_)) | None => {
             return Some("what the run was asked with is not in this store".to_owned());
         }
@@ -318,8 +317,14 @@ fn describe(sealed: &SealedBundle, stands: &Effective, answer: &mut Value) {
 fn say(context: &Context, sealed: &SealedBundle, stands: &Effective) {
     let (output, report) = (&context.output, &sealed.report);
     let run = report.continues.as_ref().map(|of| of.run_id.to_string());
-    output.line(&format!("{}  {}", stands.words(), run.unwrap_or_default()));
     let told = report.settlement.as_ref();
+    let words = match told {
+        Some(told) if told.reverts.is_some() && told.landed().is_none() => {
+            "landed, and could not be taken back"
+        }
+        _ => stands.words(),
+    };
+    output.line(&format!("{words}  {}", run.unwrap_or_default()));
     if let Some(landing) = told.and_then(|told| told.landing.as_ref()) {
         if let Some(commit) = &landing.new_commit {
             let short: String = commit.chars().take(12).collect();

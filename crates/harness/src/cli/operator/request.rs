@@ -1,7 +1,10 @@
 //! `cto request`: writes down what is asked for once every gate but the approval has passed (`run/approvals/asking.rs`).
 //! It starts nothing. `cto requests` lists what was asked.
 
+use std::path::PathBuf;
+
 use cto_core::bundle::approval::{Answer, ExecutionRequest};
+use cto_core::engine::manifest::Manifest;
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::json as strict;
@@ -84,6 +87,15 @@ pub fn find(store: &Store, id: &RunId) -> Result<(ExecutionRequest, Vec<u8>), Fa
 
 /// The run that a request asks for, as it was asked for.
 pub fn recorded(context: &Context, id: &RunId) -> Result<Request, Failure> {
+    asked_with(context, id)?.again(context, id)
+}
+
+/// The engine of a request, and the admission it named. The case may be another by now, or gone.
+pub fn target_of(context: &Context, id: &RunId) -> Result<(Manifest, Option<PathBuf>), Failure> {
+    asked_with(context, id)?.task.named_target(context)
+}
+
+fn asked_with(context: &Context, id: &RunId) -> Result<Args, Failure> {
     let home = context.home()?;
     let store = Store::of(&home);
     find(&store, id)?;
@@ -93,7 +105,7 @@ pub fn recorded(context: &Context, id: &RunId) -> Result<Request, Failure> {
             "what it was asked with is not there",
         ))
     };
-    asked.ok_or_else(none)?.again(context, id)
+    asked.ok_or_else(none)
 }
 
 pub fn run(context: &Context, mut args: Args) -> Result<u8, Failure> {
@@ -104,6 +116,7 @@ pub fn run(context: &Context, mut args: Args) -> Result<u8, Failure> {
         args.case = dir.display().to_string();
     }
     let request = args.task.request(context, &args.case)?;
+    args.task.keep_target(&request, &context.env)?;
     let home = context.home()?;
     let place = (&home, &context.env);
     let asked = asking::ask(place, &request, args.work_id.as_deref(), &args)?;

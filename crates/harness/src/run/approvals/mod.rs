@@ -98,7 +98,14 @@ pub fn settle(
     answer: Option<Answer>,
 ) -> Result<Settled, Stop> {
     if !contract.approval_required {
-        return Ok(Settled::MayRun);
+        return match answer {
+            // What a request was asked with is not signed: edited, it may ask for something that needs no approval.
+            Some(Answer::InStore(_)) => Err(late(
+                Code::ApprovalMismatch,
+                "it was given for another contract; this one needs none",
+            )),
+            Some(_) | None => Ok(Settled::MayRun),
+        };
     }
     let record = |actor: &str, expiry: Option<Utc>, reason: Option<Code>| Approval {
         actor: actor.to_owned(),

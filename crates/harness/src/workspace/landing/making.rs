@@ -119,6 +119,9 @@ fn branch_of(order: &Order<'_>, source: &SourceRepo) -> Result<String, LandingEr
             let is = target::head_branch(source.git_dir());
             let is = is.unwrap_or_else(|| "refs/heads/none".to_owned());
             let name = is.strip_prefix("refs/heads/").unwrap_or_default();
+            if target::is_symbolic(source, &is) {
+                return Err(LandingError::Symbolic(name.to_owned()));
+            }
             match message::is_branch_name(name) {
                 true => Ok(is),
                 false => Err(LandingError::Name(name.to_owned())),

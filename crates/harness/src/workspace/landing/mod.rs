@@ -127,6 +127,8 @@ pub enum LandingError {
     Words(#[from] BadMessage),
     #[error("the name of the branch is none that cto gives: {0}")]
     Name(String),
+    #[error("the branch {0} stands for another one (a symbolic ref)")]
+    Symbolic(String),
     #[error("git could not be asked")]
     Git(#[from] GitError),
     #[error("a private copy could not be made")]

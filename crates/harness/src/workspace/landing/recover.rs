@@ -95,6 +95,13 @@ pub fn of_run(home: &Home, run: &RunId) -> Vec<Ended> {
     ended
 }
 
+/// Is a landing of this run still to be ended? Nobody knows then what its repository holds.
+pub fn is_open(home: &Home, run: &RunId) -> bool {
+    let all = store::all(&home.journal()).into_iter();
+    let mut known = all.filter_map(|(_, journal)| journal.ok());
+    known.any(|journal| journal.run_id == *run && journal.step != Step::Ended)
+}
+
 /// Every landing that ended and whose journal waits for a settlement.
 pub fn waiting(home: &Home) -> Vec<Ended> {
     let all = store::all(&home.journal()).into_iter();

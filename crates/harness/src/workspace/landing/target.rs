@@ -174,6 +174,12 @@ pub fn head_branch(git_dir: &Path) -> Option<String> {
     name.starts_with("refs/heads/").then(|| name.to_owned())
 }
 
+/// A ref that stands for another one: moved, it would be one of its own. Such refs are never packed.
+pub fn is_symbolic(source: &SourceRepo, branch: &str) -> bool {
+    let head = files::read_limited(&source.common_dir.join(branch), 4096);
+    head.is_ok_and(|text| text.starts_with(b"ref:"))
+}
+
 /// Refs in tables leave a word in HEAD that names nothing.
 fn has_strange_refs(source: &SourceRepo) -> bool {
     head_branch(source.git_dir()).as_deref() == Some("refs/heads/.invalid")

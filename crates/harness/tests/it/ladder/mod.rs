@@ -2,6 +2,7 @@
 
 mod agents;
 mod approvals;
+mod attacks;
 mod stage3;
 mod stage4;
 mod stage5;

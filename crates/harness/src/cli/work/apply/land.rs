@@ -148,6 +148,10 @@ fn refused(repository: &Path, error: LandingError) -> Failure {
         LandingError::Patch(_) => ("patch_refused", AGAIN),
         LandingError::Words(_) => ("bad_message", "give plain words with --message"),
         LandingError::Name(_) => ("bad_branch", "letters, digits, `-`, `_`, `.` and `/`"),
+        LandingError::Symbolic(_) => (
+            "landing_unsupported",
+            "`git checkout` the branch that it stands for",
+        ),
         LandingError::Stuck { .. } => ("half_written", "`cto recover`"),
         LandingError::Git(_)
         | LandingError::Aside(_)

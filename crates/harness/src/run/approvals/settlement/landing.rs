@@ -56,7 +56,14 @@ impl<'a> Ground<'a> {
         let aside = OwnDir::make(home).map_err(|error| {
             Failure::internal("state_unwritable", "a private copy cannot be made").because(&error)
         })?;
-        let ended = recover::of_run(home, &settling.named.run_id);
+        let run = &settling.named.run_id;
+        if recover::is_open(home, run) {
+            return Err(
+                nothing("a landing of the run was cut short, and could not be ended yet")
+                    .hint("`cto recover` says what is in its way; then the word can be said again"),
+            );
+        }
+        let ended = recover::of_run(home, run);
         Ok(Self {
             home,
             env,

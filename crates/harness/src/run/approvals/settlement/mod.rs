@@ -23,6 +23,7 @@ use cto_core::task::contract::ContractDocument;
 use cto_core::values::blocker::{Code, Finding};
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
+use cto_core::values::time::Utc;
 use cto_core::verify::Standing;
 use cto_core::verify::links::{Linked, linked_run};
 
@@ -88,8 +89,11 @@ impl Settling {
         }
         let linked = linked_run(&found, &verification);
         let (id, run) = linked.ok_or_else(|| nothing("the bundle of the run cannot be read"))?;
-        let earlier =
-            settlements::verified(home, &id, &trust).map_err(|error| unreadable(&error))?;
+        let earlier = settlements::verified(home, &id, &trust).map_err(|error| {
+            nothing("what was said of the run before cannot be read")
+                .because(&error)
+                .hint("put the bundle back where it was, or have a new run approved")
+        })?;
         let document = |name: &str| found.documents.get(name).cloned();
         let instructions = reader::digested(dir, &run.report, bundle::INSTRUCTIONS);
         let instructions = instructions.map(|bytes| (bundle::INSTRUCTIONS, bytes));
@@ -139,7 +143,17 @@ impl Settling {
             _ => false,
         };
         if !may {
-            return Err(nothing("an outcome stands already").reason(stands.words()));
+            let run = &self.named.run_id;
+            return Err(nothing("an outcome stands already")
+                .reason(stands.words())
+                .hint(format!("`cto show {run}` tells what was said, and when")));
+        }
+        if is_before_the_last(host::now(), &self.earlier) {
+            return Err(
+                nothing("the clock stands before what was said of the run last").hint(
+                    "set the clock, and say it again: words count in the order of their time",
+                ),
+            );
         }
         let reverts = match self.to_take_back() {
             None => None,
@@ -192,6 +206,12 @@ impl Settling {
         may_settle(record, &of)
             .map_err(|why| nothing("this cannot be said of the run").because(&why))
     }
+}
+
+/// Settlements count in the order of their names, and a name begins with its time.
+fn is_before_the_last(now: Utc, earlier: &[Settlement]) -> bool {
+    let mut told = earlier.iter().filter_map(|said| said.run_id.started());
+    told.any(|told| now < told)
 }
 
 /// What became of the target. A refusal names no path of it.
@@ -323,4 +343,35 @@ fn carry(bundle: &mut OpenBundle, kept: &Kept) -> Result<(), EvidenceError> {
     host::make_private_dir(&bundle.dir().join(bundle::RELIED_DIR)).map_err(cannot)?;
     bundle.write(OUTCOME, kept.record.as_bytes())?;
     bundle.write(OUTCOME_SIGNATURE, kept.signature.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use cto_core::values::verdict::Status;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_before_what_was_said_last() {
+        let run_id: RunId = "20260102T030405Z-demo-k3v9".parse().unwrap();
+        let told = run_id.started().unwrap().as_millis();
+        let named = Continues {
+            run_id: "20260102T030400Z-demo-k3v9".parse().unwrap(),
+            sums_sha256: Digest::of(b"run"),
+        };
+        let said = Settlement {
+            run_id,
+            continues: named,
+            status: Status::Fail,
+            outcome: Outcome::Accepted,
+            reverts: None,
+            landed: None,
+            cut_short: false,
+        };
+        for (millis, want) in [(-1, true), (0, false), (1000, false)] {
+            let now = Utc::from_millis(told + millis).unwrap();
+            assert_eq!(is_before_the_last(now, &[said.clone()]), want, "{millis}");
+            assert!(!is_before_the_last(now, &[]));
+        }
+    }
 }

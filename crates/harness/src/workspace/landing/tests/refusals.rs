@@ -89,6 +89,21 @@ fn what_is_not_safe_is_refused_with_its_reason() {
     }
 }
 
+/// Moved by its name it would be a branch of its own, and the one that it stood for would stay behind.
+#[test]
+fn a_branch_that_stands_for_another_is_not_moved() {
+    let lab = Lab::new();
+    lab.git(&["branch", "real"]);
+    lab.git(&["symbolic-ref", "refs/heads/main", "refs/heads/real"]);
+    let before = lab.bytes();
+    let refused = lab.land();
+    assert!(
+        matches!(refused, Err(LandingError::Symbolic(_))),
+        "{refused:?}"
+    );
+    assert_eq!(lab.bytes(), before);
+}
+
 #[test]
 fn only_the_commit_and_the_branch_that_were_meant() {
     let lab = Lab::new();
