@@ -134,6 +134,8 @@ fn what_was_said_stays_said_when_runs_are_pruned_or_bundles_are_gone() {
         assert_eq!(owner.repo.bytes(), before, "{why}");
     };
     refused("gone");
+    let untold = owner.shown(&id)["closeout"]["settlements_untold"].clone();
+    assert!(untold.as_str().unwrap().contains(&settlement.run_id()));
     fs::rename(&aside, &settlement.dir).unwrap();
     let outcome = settlement.dir.join("relied/outcome.json");
     let text = fs::read_to_string(&outcome).unwrap();

@@ -25,6 +25,9 @@ pub struct Closeout {
     request: Asked,
     approval: Option<Approved>,
     settlements: Vec<Said>,
+    /// Why nobody can tell what was said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settlements_untold: Option<String>,
     /// A settlement of it passed, so that nothing of the approval is left to be done.
     consumed_by_pass_evidence: bool,
     execution_allowed: bool,
@@ -75,7 +78,10 @@ impl Closeout {
         let request: Option<ExecutionRequest> =
             bytes(&asked_in).and_then(|bytes| json::read(&bytes).ok());
         let answer: Option<Answer> = bytes(&said_in).and_then(|bytes| json::read(&bytes).ok());
-        let settled = settlements::verified(home, &report.run_id, trust).unwrap_or_default();
+        let (settled, untold) = match settlements::verified(home, &report.run_id, trust) {
+            Ok(settled) => (settled, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
         Some(Self {
             request: Asked {
                 request_id: id,
@@ -92,6 +98,7 @@ impl Closeout {
             }),
             consumed_by_pass_evidence: settled.iter().any(|said| said.status == Status::Pass),
             settlements: settled.into_iter().map(Said::of).collect(),
+            settlements_untold: untold,
             execution_allowed: false,
         })
     }
@@ -109,6 +116,9 @@ impl Closeout {
         }
         for said in &self.settlements {
             output.row(said.word(), &tame(&said.line()));
+        }
+        if let Some(why) = &self.settlements_untold {
+            output.row("settled", &tame(&format!("nobody knows how: {why}")));
         }
     }
 }

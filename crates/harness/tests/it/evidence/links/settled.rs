@@ -61,7 +61,14 @@ fn only_the_word_of_this_run_by_its_own_signer_counts() {
         shelf.settles(&run, &word, "operator", own)
     };
     let alone = shelf.good(&run, "accepted");
-    alone.edit_report(|r| r["continues"]["run_id"] = "20200101T000000Z-quick-abcdefgh".into());
+    const ELSEWHERE: &str = "20200101T000000Z-quick-abcdefgh";
+    alone.edit_report(|r| r["continues"]["run_id"] = ELSEWHERE.into());
+    // The page of the settlement names the run too.
+    let page = alone.bundle().text("report.md");
+    alone.put(
+        "report.md",
+        page.replace(&run.run_id(), ELSEWHERE).as_bytes(),
+    );
     let exchanged = shelf.good(&run, "accepted");
     let bytes = cto_core::values::json::canonical(&shelf.word(&run, "rejected").record).unwrap();
     exchanged.put(OUTCOME, &bytes);
