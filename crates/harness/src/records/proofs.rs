@@ -19,6 +19,7 @@ use cto_core::verify::Standing;
 
 use super::proof_pointers::{self, Pointer};
 use crate::bundles::reader;
+use crate::bundles::settlements;
 use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
 use crate::host::Home;
@@ -168,6 +169,20 @@ fn refused_run(run_id: &RunId, home: &Home, trust: &Trust) -> Option<RefusedRun>
     }
 }
 
+/// An accepted result that its operator took back, or wanted to, proves nothing any more. Where nobody can tell what
+/// was said, it does not either.
+fn was_taken_back(report: &Report, home: &Home, trust: &Trust) -> bool {
+    let Some(of) = &report.continues else {
+        return false;
+    };
+    match settlements::verified(home, &of.run_id, trust) {
+        Ok(said) => said
+            .iter()
+            .any(|said| said.reverts.as_ref() == Some(&report.run_id)),
+        Err(_) => true,
+    }
+}
+
 fn proof_at(dir: &Path, home: &Home, trust: &Trust, by: Origin) -> Option<StageProof> {
     let (found, verification) = verifier::examine(dir, trust).ok()?;
     if verification.standing != Standing::Good {
@@ -180,6 +195,9 @@ fn proof_at(dir: &Path, home: &Home, trust: &Trust, by: Origin) -> Option<StageP
         .iter()
         .map(|(name, file)| (name.clone(), file.sha256))
         .collect();
+    if was_taken_back(&report, home, trust) {
+        return None;
+    }
     let stage1: Option<Stage1Proof> = found
         .documents
         .get(bundle::STAGE1_PROOF)

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, InterpreterFacts, RunIdentity};
-use cto_core::bundle::settlement::{OUTCOME, OutcomeRecord};
+use cto_core::bundle::settlement::{OUTCOME, OUTCOME_SIGNATURE, OutcomeRecord};
 use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::run::chain::{self, EventLine};
@@ -204,8 +204,16 @@ fn goes_on(home: &Home, dir: &Path) -> Result<Option<GoesOn>, RecoverError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
-    let torn = |_| io::Error::other("the outcome it settles cannot be read");
-    let record: OutcomeRecord = cto_core::values::json::read(&found).map_err(torn)?;
+    let record: OutcomeRecord = match cto_core::values::json::read(&found) {
+        Ok(record) => record,
+        // Killed while it was written: nothing tells of it yet, and half a word says nothing.
+        Err(_) if nothing_was_told(dir) => {
+            remove_if_there(&dir.join(OUTCOME))?;
+            remove_if_there(&dir.join(OUTCOME_SIGNATURE))?;
+            return Ok(None);
+        }
+        Err(_) => return Err(io::Error::other("the outcome it settles cannot be read").into()),
+    };
     let run = home.runs.join(record.run_id.as_str());
     let sealed =
         reader::sealed_report(&run).map_err(|_| RecoverError::RunGone(record.run_id.clone()))?;
@@ -213,6 +221,10 @@ fn goes_on(home: &Home, dir: &Path) -> Result<Option<GoesOn>, RecoverError> {
         from: record.continues(),
         head: sealed.report.events.head,
     }))
+}
+
+fn nothing_was_told(dir: &Path) -> bool {
+    fs::metadata(dir.join(bundle::EVENTS)).map_or(true, |events| events.len() == 0)
 }
 
 /// Paths the run's bundle has other names for, as far as they are known now.

@@ -176,6 +176,15 @@ fn an_accepted_result_lands_and_can_be_taken_back() {
     assert_eq!(owner.repo.git(&["status", "--porcelain"]), "");
     let back = owner.settlement(&back);
     assert_eq!(back.status(), "fail");
+    let ladder = owner
+        .desk
+        .house
+        .cto(&["ladder", "--engine", "fake", "--json"]);
+    assert_eq!(
+        ladder.json()["engines"][0]["rungs"][4]["standing"],
+        "unproven",
+        "what was taken back proves nothing"
+    );
     assert_eq!(journals(&owner), 0);
     let nothing = owner.cto(&["revert", &run.run_id()]);
     assert_eq!(nothing.json()["error"]["code"], "nothing_landed");

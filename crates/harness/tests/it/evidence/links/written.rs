@@ -2,6 +2,7 @@
 //! use; only the run is forged.
 
 use std::fs;
+use std::path::PathBuf;
 
 use cto_core::bundle::settlement::{Given, Standing as Stands};
 use cto_core::run::event::{LandMode, LandingStep, LandingUpdated, Outcome};
@@ -224,9 +225,8 @@ fn one_process_at_a_time_says_something() {
 }
 
 /// A settlement that was being written when its writer went: closed as interrupted, and said again.
-#[test]
-fn a_settlement_without_a_writer_is_closed_and_says_nothing() {
-    let desk = Desk::new();
+/// A settlement as its writer left it once its word was told; who it is.
+fn left_open(desk: &Desk) -> PathBuf {
     let left = desk.shelf.house.root().join("left");
     let note = left.with_extension("note");
     let sealed = {
@@ -253,6 +253,37 @@ fn a_settlement_without_a_writer_is_closed_and_says_nothing() {
         desk.home.open_runs().join(sealed.report.run_id.as_str()),
     )
     .unwrap();
+    place
+}
+
+#[test]
+fn half_a_word_is_none_and_hinders_nobody() {
+    let desk = Desk::new();
+    let place = left_open(&desk);
+    // Killed while the word was written: nothing tells of it yet.
+    fs::write(place.join("relied/outcome.json"), "{\"actor\"").unwrap();
+    fs::remove_file(place.join("relied/outcome.json.sig")).unwrap();
+    fs::write(place.join("events.normalized.jsonl"), "").unwrap();
+    let answer = desk.shelf.house.cto(&["recover", "--json"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let closed = Bundle::at(&place);
+    assert_eq!(closed.codes(), ["interrupted"]);
+    let verified = desk
+        .shelf
+        .house
+        .cto(&["verify", &closed.run_id(), "--json"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert_eq!(desk.stands(), Stands::Waits);
+    let said = desk
+        .say(Outcome::Rejected, || Ok(Landing::Nothing))
+        .unwrap();
+    desk.verifies(&said);
+}
+
+#[test]
+fn a_settlement_without_a_writer_is_closed_and_says_nothing() {
+    let desk = Desk::new();
+    let place = left_open(&desk);
     let answer = desk.shelf.house.cto(&["recover", "--json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let closed = Bundle::at(&place);
