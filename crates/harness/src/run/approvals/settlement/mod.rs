@@ -370,7 +370,11 @@ mod tests {
         };
         for (millis, want) in [(-1, true), (0, false), (1000, false)] {
             let now = Utc::from_millis(told + millis).unwrap();
-            assert_eq!(is_before_the_last(now, &[said.clone()]), want, "{millis}");
+            assert_eq!(
+                is_before_the_last(now, std::slice::from_ref(&said)),
+                want,
+                "{millis}"
+            );
             assert!(!is_before_the_last(now, &[]));
         }
     }
