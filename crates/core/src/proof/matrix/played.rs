@@ -375,6 +375,7 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
         let rows = built_in().unwrap().rows;
         let unplayable: Vec<&str> = rows
             .iter()
+            .filter(|row| !row.has_a_desk())
             .filter(|row| row.scenario(&tools(), &Words::new()).is_err())
             .map(|row| row.name.as_str())
             .collect();
