@@ -228,7 +228,11 @@ fn common_flaws(row: &Row, sound: &Evidence) -> Vec<Flaw> {
         let want = format!("{} carries {}", kind.as_str(), code.as_str());
         flaws.push(flaw("an event without the code", want, sound, |e| {
             event(&mut e.bundles[0], kind, &|data| {
-                (data["reason"], data["blockers"]) = (Value::Null, json!([]))
+                (data["reason"], data["blockers"]) = (Value::Null, json!([]));
+                // What an operator says is no reason, but a word of its own.
+                if kind == EventType::OperatorOutcomeRecorded {
+                    data["outcome"] = json!("accepted");
+                }
             });
         }));
     }
