@@ -6,6 +6,7 @@ mod attacks;
 mod stage3;
 mod stage4;
 mod stage5;
+mod stage5_around;
 mod targets;
 
 use std::fs;
