@@ -443,7 +443,11 @@ fn entries_at(
                 mode: mode.to_owned(),
                 id: (*id).to_owned(),
             };
-            found.insert(TreePath::of(&line[tab + 1..]), entry);
+            // Asked for a directory and for something in it, git tells all of that directory.
+            let path = TreePath::of(&line[tab + 1..]);
+            if asked_for.binary_search(&path).is_ok() {
+                found.insert(path, entry);
+            }
         }
     }
     Ok(found)

@@ -67,6 +67,8 @@ impl Lab {
             ("a", "old\n"),
             ("gone", "x\n"),
             ("src/deep/b", "b\n"),
+            ("src/deep/beside", "stays\n"),
+            ("src/above", "stays\n"),
             ("turns", "t\n"),
             ("other", "o\n"),
         ] {
