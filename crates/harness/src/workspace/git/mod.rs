@@ -239,7 +239,7 @@ impl HarnessRepo {
         // remove.
         command.args([
             "-c",
-            "fastimport.unpackLimit=1",
+            "fastimport.unpackLimit=0",
             "fast-import",
             "--quiet",
             "--done",

@@ -36,6 +36,26 @@ fn a_commit_lands_with_its_files_and_is_told_by_trailers() {
     lab.assert_landed("landed");
 }
 
+/// Nothing but the commit is new then, and it is brought all the same.
+#[test]
+fn a_change_whose_files_were_there_before_lands_again() {
+    let lab = Lab::new();
+    let head = lab.git(&["rev-parse", "HEAD"]);
+    let first = lab.land_as(|_| ()).unwrap();
+    let before = first.commit.clone();
+    first.settled().unwrap();
+    lab.git(&["reset", "-q", "--hard", &head]);
+    fs::set_permissions(lab.repo().join("a"), fs::Permissions::from_mode(0o640)).unwrap();
+    let later = |order: &mut Order<'_>| {
+        order.when = Utc::from_millis(order.when.as_millis() + 60_000).unwrap();
+    };
+    let again = lab.land_as(later).unwrap();
+    assert_ne!(again.commit, before);
+    assert_eq!(lab.git(&["rev-parse", "HEAD"]), again.commit);
+    again.settled().unwrap();
+    lab.assert_landed("landed again");
+}
+
 #[test]
 fn the_same_order_makes_the_same_commit_and_looking_changes_nothing() {
     let lab = Lab::new();
