@@ -57,7 +57,17 @@ fn none_of(name: &str) -> Failure {
 /// The one request that a name is meant for: its id, a part that no other one has, or `last`.
 pub fn named_by(store: &Store, name: &str) -> Result<RunId, Failure> {
     let all = store.all().map_err(|error| cannot_read(&error))?;
-    let newest = all.first().filter(|_| name == LAST);
+    // Names say the second; which of two in one second is the newer one says the request itself.
+    let second = |id: &RunId| id.as_str().get(..16).map(str::to_owned);
+    let first = all.first().map(second);
+    let asked_at = |id: &&RunId| {
+        let request = find(store, id).ok();
+        request.map_or(0, |(request, _)| request.requested_at.as_millis())
+    };
+    let newest = all
+        .iter()
+        .take_while(|id| name == LAST && Some(second(id)) == first)
+        .max_by_key(asked_at);
     let exact = all.iter().find(|id| id.as_str() == name);
     if let Some(id) = newest.or(exact) {
         return Ok(id.clone());
