@@ -309,7 +309,8 @@ pub fn look_at(path: &Path, env: &Env, home: &Home) -> Binary {
     }
 }
 
-fn is_temporary(path: &Path, env: &Env) -> bool {
+/// Below a directory that is emptied by itself and that others may write.
+pub fn is_temporary(path: &Path, env: &Env) -> bool {
     let own = env.path("TMPDIR").and_then(|dir| dir.canonicalize().ok());
     TEMPORARY
         .iter()

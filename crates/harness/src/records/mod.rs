@@ -39,7 +39,8 @@ use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
 pub use gather::{
-    base_url, credential_way, gather, gather_with_proofs, glance, look_at, program, protocol,
+    base_url, credential_way, gather, gather_with_proofs, glance, is_temporary, look_at, program,
+    protocol,
 };
 pub use package::{Installed, installed, package_version, packages_root};
 pub use proofs::{Wanted, point_at, proofs, proofs_for};

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
 use crate::doubles::agent;
-use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
+use crate::host::{Env, Home};
 use crate::proof::matrix::make_root;
 use crate::proof::unnamed;
 use crate::proof::validate::{self, Bench, VALIDATORS, Validation, Validator};
+use crate::records::is_temporary;
 use crate::screen::output::{dim, tame};
 use crate::screen::progress;
 use crate::screen::table::{Fit, Table};
@@ -98,6 +99,9 @@ fn validated(
         (None, None) if validator.doubles => Some(agent::manifest()?),
         (None, _) => None,
     };
+    if double.is_some() && validator.lasting {
+        lies_to_stay(&context.env)?;
+    }
     let home = match engine {
         Some(_) => context.home()?,
         None => Home {
@@ -134,6 +138,24 @@ fn validated(
         closed: Default::default(),
     };
     (validator.run)(&mut bench)
+}
+
+/// A double is this very program, and stages from 3 on refuse an engine in a temporary directory.
+fn lies_to_stay(env: &Env) -> Result<(), Failure> {
+    let own = std::env::current_exe().and_then(|own| own.canonicalize());
+    let own = own.map_err(|error| {
+        Failure::internal("own_program", "this program cannot find itself").because(&error)
+    })?;
+    if !is_temporary(&own, env) {
+        return Ok(());
+    }
+    Err(Failure::blocked(
+        "temporary_program",
+        "this program plays the engine, and it lies in a temporary directory",
+    )
+    .reason("no stage from 3 on allows an engine there")
+    .so("nothing ran")
+    .hint("copy cto to a directory that stays, such as ~/.local/bin, and run it from there"))
 }
 
 fn list(context: &Context) -> Result<u8, Failure> {

@@ -48,6 +48,8 @@ pub struct Validator {
     pub what: &'static str,
     /// A double does where nobody names an engine, or no program of it.
     pub doubles: bool,
+    /// It goes beyond stage 2, where no engine may lie in a temporary directory.
+    pub lasting: bool,
     pub run: fn(&mut Bench<'_>) -> Result<Validation, Failure>,
 }
 
@@ -57,36 +59,42 @@ pub const VALIDATORS: &[Validator] = &[
         name: "stage1",
         what: "a gated engine is refused by default, and with its gate open still not run",
         doubles: true,
+        lasting: false,
         run: stage1::validate,
     },
     Validator {
         name: "stage2",
         what: "an engine fixes a copied fixture, compared with fake; every failure of the stage is closed",
         doubles: true,
+        lasting: false,
         run: stage2::validate,
     },
     Validator {
         name: "stage3",
         what: "an engine works on a copy of a repository, which stays as it was and is no target",
         doubles: true,
+        lasting: true,
         run: stage3::validate,
     },
     Validator {
         name: "stage4",
         what: "an engine works in a disposable repository, once somebody approved it, and publishes nothing",
         doubles: true,
+        lasting: true,
         run: stage4::validate,
     },
     Validator {
         name: "stage5",
         what: "a repository with an owner is changed once it is admitted, approved, verified and accepted",
         doubles: true,
+        lasting: true,
         run: stage5::validate,
     },
     Validator {
         name: "provider-adapter",
         what: "what keeps a gated engine from its model does, and what must not does not",
         doubles: false,
+        lasting: false,
         run: provider_adapter::validate,
     },
 ];

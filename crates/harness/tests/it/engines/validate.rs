@@ -8,6 +8,7 @@ use cto_testkit::{Bundle, House, sha256_hex};
 use serde_json::Value;
 
 use crate::fixtures::admission::{admitted, program};
+use crate::fixtures::lasting::lasting_house;
 use crate::house;
 
 const ENGINE: &str = "codex";
@@ -163,7 +164,7 @@ fn assert_untouched(house: &House) {
 /// The double that ships climbs, with records, a store and a key of its own; so does that of Case.
 #[test]
 fn the_double_of_case_climbs_to_stage_four_by_approvals_of_its_own() {
-    let house = house();
+    let Some(house) = lasting_house() else { return };
     let document = validate(&house, "stage4", &["--engine", "case"]);
     assert_shown(&document, &[FIRST, SECOND, THIRD, FOURTH]);
     assert_eq!(proofs(&document), PROOFS);
@@ -173,7 +174,7 @@ fn the_double_of_case_climbs_to_stage_four_by_approvals_of_its_own() {
 
 #[test]
 fn a_double_climbs_to_a_repository_that_somebody_owns() {
-    let house = house();
+    let Some(house) = lasting_house() else { return };
     let document = validate(&house, "stage5", &[]);
     assert_shown(&document, &[FIRST, SECOND, THIRD, FOURTH, FIFTH]);
     let all = format!("{PROOFS}, stage5-owned-repo-proof.json");
@@ -188,7 +189,7 @@ fn a_double_climbs_to_a_repository_that_somebody_owns() {
 /// The engine does nothing, so no stage from 2 on is shown, and what stands on one is not tried.
 #[test]
 fn what_was_not_shown_carries_no_later_stage() {
-    let house = house();
+    let Some(house) = lasting_house() else { return };
     let cases = house.root().join("cases");
     let built_in = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     fs::create_dir_all(&cases).unwrap();
@@ -210,6 +211,22 @@ fn what_was_not_shown_carries_no_later_stage() {
         let closed = name.ends_with("_closed");
         assert_eq!(failed.contains(&name), !closed, "{name}");
     }
+    assert_untouched(&house);
+}
+
+#[test]
+fn a_program_in_a_temporary_directory_shows_no_stage_from_three_on() {
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    let own = place.path().join("cto");
+    fs::copy(crate::program(), &own).unwrap();
+    let house = House::new(&own);
+    for stage in ["stage3", "stage4", "stage5"] {
+        let refused = house.cto(&["validate", stage, "--json"]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert_eq!(refused.json()["error"]["code"], "temporary_program");
+    }
+    let shown = house.cto(&["validate", "stage1", "--json"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
     assert_untouched(&house);
 }
 

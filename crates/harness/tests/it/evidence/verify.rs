@@ -139,7 +139,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("re-derived from the evidence by rules 9"),
+            .contains("re-derived from the evidence by rules 10"),
         "{answer:?}"
     );
     // Without a number: the bundles of before there were numbers.

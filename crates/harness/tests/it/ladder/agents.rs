@@ -2,15 +2,16 @@
 //! a repository that somebody owns.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cto_testkit::{Bundle, House, skip};
+use cto_testkit::Bundle;
 use serde_json::{Value, json};
 
 use super::approvals::Desk;
 use super::targets::admission;
 use super::{CASE, file, repo_of_case, source_record};
 use crate::engines::agents::case as case_double;
+use crate::fixtures::lasting::lasting;
 use crate::fixtures::pi_lab::{self, Agent, DONE, Lab, PROBE, assert_no_leak, pi, tool};
 use crate::house;
 
@@ -116,33 +117,14 @@ fn the_real_pi_climbs_to_a_commit_in_a_repository_of_its_operator() {
     climb(&pi_lab::PI, &program, &scenario);
 }
 
-/// A place that is not temporary: no stage from 3 on allows a program in one.
-fn lasting(house: &House) -> Option<PathBuf> {
-    let name = house.root().file_name().unwrap().to_owned();
-    let places = [
-        PathBuf::from("/var/cache/cto-tests"),
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
-    ];
-    let temporary = |place: &Path| place.starts_with("/tmp") || place.starts_with("/var/tmp");
-    let real = places.iter().filter_map(|place| place.canonicalize().ok());
-    let mut fits = real.filter(|place| !temporary(place));
-    fits.find_map(|place| {
-        let place = place.join("doubles").join(&name);
-        fs::create_dir_all(&place).ok().map(|()| place)
-    })
-}
-
 #[test]
 fn the_double_of_case_climbs_to_a_commit_in_a_repository_of_its_operator() {
-    let Some(place) = lasting(&house()) else {
-        return skip("no place for a program is there that is not temporary");
-    };
-    let program = case_double::double_in(&place);
+    let Some(place) = lasting() else { return };
+    let program = case_double::double_in(place.path());
     let turns = [
         writes(),
         case_double::commits(),
         case_double::fine().repeat(5),
     ];
     climb(&pi_lab::CASE, &program, &case_double::scenario(&turns));
-    fs::remove_dir_all(place).unwrap();
 }
