@@ -24,7 +24,7 @@ use super::engine_side::{BodyEnd, EngineSide, Next};
 use super::exchange::{Exchange, Outbound};
 use super::ledger::Ledger;
 use super::reply::{self, Reply};
-use super::spill_buffer::SpillBuffer;
+use super::spill_buffer::{HeldTogether, SpillBuffer};
 use crate::endpoint_side::outbound;
 
 const MAX_CONNECTIONS: usize = 256;
@@ -43,6 +43,8 @@ struct Shared {
     route: Route,
     ledger: Arc<Ledger>,
     exchange: Exchange,
+    /// Requests that are not yet checked.
+    held: HeldTogether,
     /// Engine sockets by number, so that closing reaches every thread that waits on one.
     open: Mutex<Open>,
 }
@@ -61,6 +63,7 @@ impl Server {
         let shared = Arc::new(Shared {
             ledger: Arc::new(Ledger::new(route.protocol, route.budget)),
             exchange: Exchange::new(&route),
+            held: HeldTogether::default(),
             open: Mutex::default(),
             route,
         });
@@ -249,7 +252,7 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         shared.ledger.end(call);
         return false;
     }
-    let mut body = SpillBuffer::default();
+    let mut body = SpillBuffer::among(&shared.held);
     let checked = match receive(shared, engine, head, &asked, &mut call, &mut body) {
         Ok(checked) => checked,
         Err(Some(why)) => return refuse(shared, engine, call, (head.version, false), why),
