@@ -20,10 +20,9 @@ use crate::screen::progress::Progress;
 use crate::supervise::{Attendant, Capture, Captured, Desk, Stream};
 use crate::workspace::of_run::Workspace;
 
-/// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
+/// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking. The last of each kind
+/// is recorded all the same, once it has ended: nothing that counts is lost because of what was said before it.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
-/// Terminal events kept beyond that.
-const MAX_LATE_ENDINGS: u64 = 100;
 
 /// Tells whoever watches what the engine does.
 pub struct Shown<'p> {
@@ -90,6 +89,8 @@ pub struct Listener<'b> {
     unknown: u64,
     recorded: u64,
     dropped: u64,
+    /// The last event of each kind that there was no room for, in the order they came.
+    late: Vec<Event>,
     /// Its last word has come.
     has_ended: bool,
     error: Option<EvidenceError>,
@@ -119,6 +120,7 @@ impl<'b> Listener<'b> {
             unknown: 0,
             recorded: 0,
             dropped: 0,
+            late: Vec::new(),
             has_ended: false,
             error: None,
         }
@@ -191,18 +193,14 @@ impl<'b> Listener<'b> {
 
     fn take(&mut self, event: Event) {
         self.shown.event(self.bundle.elapsed(), &event);
-        // The terminal event is kept however much was said before it; a flood of them is a flood.
         self.has_ended |= event.kind() == self.terminal;
-        let room = if event.kind() == self.terminal {
-            MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS
-        } else {
-            MAX_ENGINE_EVENTS
-        };
-        if self.recorded < room {
-            self.record(event);
-        } else {
-            self.dropped += 1;
+        if self.recorded < MAX_ENGINE_EVENTS {
+            return self.record(event);
         }
+        let before = self.late.len();
+        self.late.retain(|held| held.kind() != event.kind());
+        self.dropped += (before - self.late.len()) as u64;
+        self.late.push(event);
     }
 
     /// Has it itself said how its work ended?
@@ -242,6 +240,9 @@ impl<'b> Listener<'b> {
             silent: calls.is_empty(),
         });
         last.into_iter().for_each(|event| self.take(event));
+        for event in std::mem::take(&mut self.late) {
+            self.record(event);
+        }
         self.shown.calls(self.bundle.elapsed());
         match self.error {
             Some(error) => Err(error),

@@ -131,8 +131,8 @@ fn one_that_asks_ten_thousand_times_is_answered_ten_thousand_times() {
     let ended = bundle.event("engine.ended").unwrap();
     assert_eq!(
         ended["events_not_recorded"].as_u64().unwrap(),
-        8000,
-        "{ended}"
+        7999,
+        "{ended}: the last is recorded"
     );
 }
 
