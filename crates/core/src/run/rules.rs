@@ -59,6 +59,9 @@ pub enum Rules {
     /// tells of its failure has a cause (`failed_by`): the wire, its own protocol or its own reviewer, each with a
     /// blocker of its own and no second one. Sentences of an engine's failure name it.
     Nine,
+    /// What a failed wire or a spent budget explains is also a limit of time after a green patch: an engine that asks again
+    /// until its time is up has one cause, however far its work had come.
+    Ten,
 }
 
 impl Rules {
@@ -72,9 +75,10 @@ impl Rules {
         Self::Seven,
         Self::Eight,
         Self::Nine,
+        Self::Ten,
     ];
     /// The only rules a new run is sealed with.
-    pub const NEWEST: Self = Self::Nine;
+    pub const NEWEST: Self = Self::Ten;
 
     pub fn number(self) -> RulesNumber {
         RulesNumber(match self {
@@ -87,6 +91,7 @@ impl Rules {
             Self::Seven => 7,
             Self::Eight => 8,
             Self::Nine => 9,
+            Self::Ten => 10,
         })
     }
 

@@ -20,7 +20,7 @@ impl Names {
         match rules {
             Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five => Self::Former,
             Rules::Six => Self::Broad,
-            Rules::Seven | Rules::Eight | Rules::Nine => Self::Broader,
+            Rules::Seven | Rules::Eight | Rules::Nine | Rules::Ten => Self::Broader,
         }
     }
 }

@@ -58,7 +58,8 @@ pub(super) fn engine_blockers(
     let mut out = wire_blockers(facts, ended);
     // What the wire explains needs no second explanation by the engine.
     let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
-    let explained = rules >= Rules::Eight && !out.is_empty() && is_consequence(facts, ended.end);
+    let explained =
+        rules >= Rules::Eight && !out.is_empty() && is_consequence(rules, facts, ended.end);
     if !explained {
         out.extend(how_it_ended(rules, contract, facts, ended));
     }
@@ -93,12 +94,14 @@ pub(super) fn engine_blockers(
 
 /// Is this end what follows where an engine has no model any more? It leaves, with any code and perhaps
 /// without its last word, or it asks again until its time is up. A signal or too much memory is a cause of
-/// its own, and so is a time limit that a finished patch met.
-fn is_consequence(facts: &Facts, end: ProcessEnd) -> bool {
+/// its own; until rules 10 so was a time limit that a finished patch met.
+fn is_consequence(rules: Rules, facts: &Facts, end: ProcessEnd) -> bool {
     match end {
         ProcessEnd::Exited { .. } => true,
         ProcessEnd::Dismissed { because } => because.is_in_order(),
-        ProcessEnd::TimedOut { .. } => !facts.verification.as_ref().is_some_and(all_green),
+        ProcessEnd::TimedOut { .. } => {
+            rules >= Rules::Ten || !facts.verification.as_ref().is_some_and(all_green)
+        }
         ProcessEnd::Signalled { .. }
         | ProcessEnd::MemoryLimit { .. }
         | ProcessEnd::Cancelled
@@ -233,11 +236,21 @@ mod tests {
         facts.engine_events.clear();
     }
 
+    /// The code of the wire first, then these.
+    struct Raised {
+        end: ProcessEnd,
+        green: bool,
+        by_7: &'static [&'static str],
+        by_8: &'static [&'static str],
+        by_10: &'static [&'static str],
+    }
+
     #[test]
     fn since_rules_8_what_the_wire_explains_is_raised_once() {
         const TIMED_OUT: ProcessEnd = ProcessEnd::TimedOut {
             limit: TimeLimit::Idle,
         };
+        const LATE: &[&str] = &["timeout", "lifecycle_timeout_after_valid_patch"];
         let memory = ProcessEnd::MemoryLimit {
             measured_by: crate::run::event::MemoryMeter::Sampled,
         };
@@ -257,48 +270,36 @@ mod tests {
                 }
             })
         };
+        let raised = |end, green, by_7, by_8, by_10| Raised {
+            end,
+            green,
+            by_7,
+            by_8,
+            by_10,
+        };
+        // These have a cause of their own.
+        let own = |end, code: &'static [&'static str]| raised(end, true, code, code, code);
+        let rows = [
+            raised(exited(1), true, &["engine_failed"], &[], &[]),
+            raised(exited(1), false, &["engine_failed"], &[], &[]),
+            raised(TIMED_OUT, false, &["timeout"], &[], &[]),
+            raised(TIMED_OUT, true, LATE, LATE, &[]),
+            own(signalled(), &["engine_failed"]),
+            own(ProcessEnd::Lost, &["engine_failed"]),
+            own(memory, &["resource_limit"]),
+        ];
         for (unavailable, wire) in [(true, "provider_unavailable"), (false, "budget_exceeded")] {
-            let with = |more: &[&'static str]| [&[wire], more].concat();
-            for (end, green, before, since) in [
-                (exited(1), true, with(&["engine_failed"]), with(&[])),
-                (exited(1), false, with(&["engine_failed"]), with(&[])),
-                (TIMED_OUT, false, with(&["timeout"]), with(&[])),
-                // These have a cause of their own.
-                (
-                    signalled(),
-                    true,
-                    with(&["engine_failed"]),
-                    with(&["engine_failed"]),
-                ),
-                (
-                    ProcessEnd::Lost,
-                    true,
-                    with(&["engine_failed"]),
-                    with(&["engine_failed"]),
-                ),
-                (
-                    memory,
-                    true,
-                    with(&["resource_limit"]),
-                    with(&["resource_limit"]),
-                ),
-                (
-                    TIMED_OUT,
-                    true,
-                    with(&["timeout", "lifecycle_timeout_after_valid_patch"]),
-                    with(&["timeout", "lifecycle_timeout_after_valid_patch"]),
-                ),
-            ] {
-                assert_eq!(
-                    found(Rules::Seven, end, unavailable, green),
-                    before,
-                    "{end:?}"
-                );
-                assert_eq!(
-                    found(Rules::Eight, end, unavailable, green),
-                    since,
-                    "{end:?}"
-                );
+            for row in &rows {
+                for (rules, more) in [
+                    (Rules::Seven, row.by_7),
+                    (Rules::Eight, row.by_8),
+                    (Rules::Nine, row.by_8),
+                    (Rules::Ten, row.by_10),
+                ] {
+                    let found = found(rules, row.end, unavailable, row.green);
+                    let said = format!("{:?} by {rules:?}", row.end);
+                    assert_eq!(found, [&[wire], more].concat(), "{said}");
+                }
             }
         }
         // Nothing on the wire explains these.

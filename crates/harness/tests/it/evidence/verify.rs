@@ -133,7 +133,7 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 9);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 10);
     assert_eq!(bundle.report()["report_renderer"], 9);
     let answer = house.cto(&["verify"]);
     assert!(
@@ -213,7 +213,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("judged by rules 1000; this cto knows rules 1 to 9"),
+            .contains("judged by rules 1000; this cto knows rules 1 to 10"),
         "{answer:?}"
     );
     newer.put("patch.diff", b"").reseal();
