@@ -180,6 +180,7 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
     let tools = own.and_then(|own| own.tools.as_ref());
     let tools = tools.map(|tools| tools.at(Some(NEUTRAL)));
     let read = tools.as_ref().and_then(|tools| tools.read(FILE)).map(calls);
+    let finish = tools.as_ref().and_then(tools::Tools::finish).map(calls);
     let called = tools.map(|tools| calls(tools.write(FILE, FIX)));
     let said = || {
         let template = own.and_then(|own| own.answer.as_deref())?;
@@ -192,7 +193,7 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
         turn: read
             .into_iter()
             .chain(first)
-            .chain([say("Done.")])
+            .chain([finish.unwrap_or_else(|| say("Done."))])
             .collect(),
         // What an engine sends before its first answer is its own affair: some show examples, as if
         // the model had spoken before.

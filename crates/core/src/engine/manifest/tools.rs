@@ -29,6 +29,9 @@ pub struct Tools {
     /// asks after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
+    /// The call that ends it, without a placeholder, where the engine asks on and on until its model calls this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<Tool>,
     /// Events it tells of in every run: no row can be about one of them that never came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub always: Vec<EventType>,
@@ -65,6 +68,7 @@ impl Tools {
             ("read", self.read.as_ref(), &["path"]),
             ("write", self.write.as_ref(), &["path", "text"]),
             ("edit", self.edit.as_ref(), &["path", "old", "new"]),
+            ("finish", self.finish.as_ref(), &[]),
         ]
         .into_iter()
         .find_map(|(name, tool, words)| Some((name, tool?.problem(words)?)))
@@ -118,6 +122,10 @@ impl Tools {
                 self.run(&format!("{above}printf '%s' {text} > {path}"))
             }
         }
+    }
+
+    pub fn finish(&self) -> Option<ToolCall> {
+        Some(self.finish.as_ref()?.call([]))
     }
 
     pub fn edit(&self, path: &str, old: &str, new: &str) -> Option<ToolCall> {
@@ -318,6 +326,11 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
                 "shell = { name = \"sh\", arguments = {} }",
                 "shell",
                 "its arguments do not name {command}",
+            ),
+            (
+                "shell = { name = \"sh\", arguments = { c = \"{command}\" } }\nfinish = { name = \"f\", arguments = { c = \"{command}\" } }",
+                "finish",
+                "{command} means nothing here",
             ),
             (
                 "shell = { name = \"sh\", arguments = { c = \"{command} {token}\" } }",

@@ -93,6 +93,10 @@ impl Row {
                 own.after = After::Last;
             }
         }
+        if let Some(call) = tools.finish().filter(|_| !goes_on) {
+            turns.call(call);
+            own.after = After::Last;
+        }
         let mut turn = turns.all();
         turn.append(&mut own.turn);
         own.probe.get_or_insert_with(|| Turn::saying("ready"));
@@ -272,6 +276,25 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
         broken.model = Some(Scenario::parse("after = \"last\"\n[[turn]]\nstatus = 500\n").unwrap());
         let turns = broken.scenario(&many, &Words::new()).unwrap().turn;
         assert!(turns.iter().all(|turn| turn.text.is_empty()));
+    }
+
+    #[test]
+    fn who_ends_by_a_call_is_ended_by_it_unless_its_model_goes_on() {
+        let mut one = tools();
+        let text = "name = \"sh\"\narguments = { c = \"echo END\" }";
+        one.finish = Some(toml::from_str(text).unwrap());
+        let plain = row(r#"{ do = "write", path = "a", text = "b" }, { do = "say", text = "so" }"#);
+        let scenario = plain.scenario(&one, &Words::new()).unwrap();
+        assert_eq!(scenario.after, After::Last);
+        let last = scenario.turn.last().unwrap();
+        assert_eq!(
+            (last.text.as_str(), last.tool[0].text().as_str()),
+            ("so", "{\"c\":\"echo END\"}")
+        );
+        let mut broken = row("");
+        broken.model = Some(Scenario::parse("after = \"last\"\n[[turn]]\nstatus = 500\n").unwrap());
+        let turns = broken.scenario(&one, &Words::new()).unwrap().turn;
+        assert!(turns.iter().all(|turn| turn.tool.is_empty()));
     }
 
     #[test]
