@@ -132,6 +132,18 @@ pub fn prompt_with_instructions(contract: &Contract, instructions: &str) -> Stri
     )
 }
 
+/// What is said of variables that setup and checks have and an admitted engine has not.
+pub fn withheld(contract: &Contract) -> String {
+    let names: Vec<&str> = contract.variables.keys().map(String::as_str).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nThe commands it is verified with have variables that you have not: {}.\n",
+            names.join(", ")
+        ),
+    }
+}
+
 fn paths(rules: &[PathRule]) -> impl Iterator<Item = &str> {
     rules.iter().map(PathRule::as_str)
 }

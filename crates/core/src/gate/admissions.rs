@@ -2,9 +2,9 @@
 //! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1
 //! start nothing.
 
-use super::around::beside;
+use super::around::{beside, not_pinned};
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
-use super::lane::{Binary, Credential, Endpoint, LaneFacts, Packages};
+use super::lane::{Binary, Credential, Endpoint, LaneFacts};
 use super::target::TargetFound;
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
@@ -277,7 +277,7 @@ fn review_due(input: &GateInput<'_>, facts: &LaneFacts) -> Outcome {
         .map(|model| model.credential_source_class.as_str());
     let mut fired: Vec<String> = Vec::new();
     let mut words: Vec<String> = Vec::new();
-    let mut unpinned = false;
+    let mut unpinned = Vec::new();
     let mut look =
         |kind: RecordKind, path: &str, subject: Option<&str>, trigger: &ReviewTrigger| {
             let now = Circumstance {
@@ -334,7 +334,7 @@ fn review_due(input: &GateInput<'_>, facts: &LaneFacts) -> Outcome {
             Some(subject),
             &found.record.review_trigger,
         );
-        unpinned = facts.packages == Packages::NotPinned;
+        unpinned = not_pinned(input.manifest, facts, &found.record);
     }
     if let Found::Known(found) = &facts.source {
         look(
@@ -353,14 +353,8 @@ fn review_due(input: &GateInput<'_>, facts: &LaneFacts) -> Outcome {
         let trigger = &found.record.review_trigger;
         look(RecordKind::Gate, &found.path, None, trigger);
     }
-    // A record of before pins a launcher and nothing that it starts.
-    if unpinned {
-        fired.push(format!(
-            "{}: it holds no digest of the packages around the file; `cto setup {}` looks at them and admits it anew",
-            RecordKind::Executable.title(),
-            input.manifest.id
-        ));
-    }
+    // A record of before pins a launcher and nothing that it starts, or that starts it.
+    fired.extend(unpinned);
     match (fired.is_empty(), words.is_empty()) {
         (false, _) => blocked(Code::ReviewDue, fired.join("; ")),
         (true, false) => Outcome::Noted(format!("review when: {}", words.join("; "))),

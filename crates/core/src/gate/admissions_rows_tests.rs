@@ -12,12 +12,30 @@ fn gate_due() -> Found<crate::records::GateRecord> {
     }))
 }
 
-/// The manifest names the smallest version of what runs it; the sample's is 22.1.0.
-fn wanted(world: &mut World, minimum: &str) {
+/// The manifest names what runs it.
+fn named(world: &mut World, more: &str) {
     let text = format!(
-        "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\nargv = []\ndialect = \"pi\"\ninterpreter = \"node\"\ninterpreter_min_version = \"{minimum}\"\n"
+        "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\nargv = []\ndialect = \"pi\"\ninterpreter = \"node\"\n{more}"
     );
     world.manifest = Manifest::parse("pi.toml", &text).unwrap();
+}
+
+/// The same with its smallest version; the sample's is 22.1.0.
+fn wanted(world: &mut World, minimum: &str) {
+    named(world, &format!("interpreter_min_version = \"{minimum}\"\n"));
+}
+
+/// A record that holds nothing of an interpreter.
+fn no_interpreter(world: &mut World) {
+    let fields = [
+        "interpreter",
+        "interpreter_path",
+        "interpreter_sha256",
+        "interpreter_version",
+        "missing_build_tools",
+    ];
+    world.facts.executable = found(&without(samples::executable(), &fields));
+    world.facts.interpreter = Interpreter::NotRecorded;
 }
 
 const ROWS: &[Row] = &[
@@ -231,31 +249,32 @@ const ROWS: &[Row] = &[
         "a record of before, where the manifest wants a smallest version",
         |w| {
             wanted(w, "20");
-            let fields = [
-                "interpreter",
-                "interpreter_path",
-                "interpreter_sha256",
-                "interpreter_version",
-                "missing_build_tools",
-            ];
-            w.facts.executable = found(&without(samples::executable(), &fields));
-            w.facts.interpreter = Interpreter::NotRecorded;
+            no_interpreter(w);
         },
-        &["executable_not_admitted: pi needs node 20 or newer, and which version"],
+        &["review_due: executable admission: it holds no digest of node, which runs the file"],
     ),
     (
         "a record of before, which names no interpreter",
         |w| {
-            let fields = [
-                "interpreter",
-                "interpreter_path",
-                "interpreter_sha256",
-                "interpreter_version",
-                "missing_build_tools",
-            ];
-            w.facts.executable = found(&without(samples::executable(), &fields));
-            w.facts.interpreter = Interpreter::NotRecorded;
+            named(w, "");
+            no_interpreter(w);
         },
+        &[
+            "review_due: executable admission: it holds no digest of node, which runs the file; `cto setup pi`",
+        ],
+    ),
+    (
+        "a record that names another interpreter than the manifest",
+        |w| {
+            named(w, "");
+            let record = without(samples::executable(), &["missing_build_tools"]);
+            w.facts.executable = found(&changed(record, "interpreter", json!("python3")));
+        },
+        &["review_due: executable admission: it holds no digest of node, which runs the file"],
+    ),
+    (
+        "a record without an interpreter, where the manifest knows of none",
+        no_interpreter,
         &[],
     ),
     (

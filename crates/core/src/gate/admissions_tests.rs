@@ -6,6 +6,7 @@ use super::*;
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::Interpreter;
+use crate::gate::Packages;
 use crate::gate::ladder::{LaneKey, StageProof};
 use crate::gate::opening::{By, Opening, Why};
 use crate::records::credential::CredentialWay;
@@ -63,6 +64,10 @@ fn packages(bytes: &[u8], difference: Option<&str>) -> Packages {
     Packages::Found {
         sha256: Digest::of(bytes),
         state: Digest::of(b"state"),
+        id: crate::containment::mounts::Id {
+            device: 1,
+            inode: 1,
+        },
         difference: difference.map(str::to_owned),
     }
 }

@@ -4,7 +4,7 @@
 use super::lane::{Interpreter, LaneFacts, Packages};
 use crate::engine::manifest::Manifest;
 use crate::engine::manifest::interpreter::too_old;
-use crate::records::ExecutableAdmission;
+use crate::records::{ExecutableAdmission, RecordKind};
 
 /// What is not as it was admitted around a file that is: the version of its package, the packages
 /// themselves, and what runs it.
@@ -38,9 +38,44 @@ pub fn beside(
 /// Why what runs the program may not: the file is the one that was asked for its version when it was
 /// admitted.
 pub fn interpreter_too_old(manifest: &Manifest, record: &ExecutableAdmission) -> Option<String> {
+    // One that is not on record is a matter of the review: one cause, one blocker.
+    if interpreter_not_recorded(manifest, record) {
+        return None;
+    }
     let name = manifest.invocation.as_ref()?.interpreter.as_deref()?;
     let why = too_old(manifest, name, record.interpreter_version.as_deref())?;
     Some(format!("{why}; `cto setup {}` looks again", record.engine))
+}
+
+/// Does the manifest name what runs the program, and the record another one or none? Then whatever PATH
+/// has by that name would run it, and nobody looked at that.
+pub fn interpreter_not_recorded(manifest: &Manifest, record: &ExecutableAdmission) -> bool {
+    let wanted = manifest.invocation.as_ref();
+    let wanted = wanted.and_then(|own| own.interpreter.as_deref());
+    wanted.is_some_and(|name| record.pinned_interpreter() != Some(name))
+}
+
+/// What the record should pin of what stands around the program, and does not: each a reason to look
+/// again.
+pub fn not_pinned(
+    manifest: &Manifest,
+    facts: &LaneFacts,
+    record: &ExecutableAdmission,
+) -> Vec<String> {
+    let kind = RecordKind::Executable.title();
+    let missing = |what: &str| {
+        let engine = &manifest.id;
+        format!(
+            "{kind}: it holds no digest of {what}; `cto setup {engine}` looks at it and admits it anew"
+        )
+    };
+    let name = manifest.invocation.as_ref();
+    let name = name.and_then(|own| own.interpreter.as_deref());
+    let packages = facts.packages == Packages::NotPinned;
+    let packages = packages.then(|| missing("the packages around the file"));
+    let interpreter = name.filter(|_| interpreter_not_recorded(manifest, record));
+    let interpreter = interpreter.map(|name| missing(&format!("{name}, which runs the file")));
+    packages.into_iter().chain(interpreter).collect()
 }
 
 /// Why what the program was installed with is not what was admitted. Packages that no record pins are

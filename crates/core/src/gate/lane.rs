@@ -1,6 +1,7 @@
 //! What records and environment say about a lane that needs admissions. Gathered by the shell, read
 //! by gates.
 
+use crate::containment::mounts::Id;
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::{
@@ -99,6 +100,8 @@ pub enum Packages {
         sha256: Digest,
         /// What the kernel said of every file when they were looked at.
         state: Digest,
+        /// The directory that was looked at, whatever has its name later.
+        id: Id,
         /// The first path that is not as it was admitted, where that is known.
         difference: Option<String>,
     },

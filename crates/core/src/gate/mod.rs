@@ -22,7 +22,7 @@ mod lane;
 mod preflight;
 
 pub use admissions::model_result;
-pub use around::{interpreter_too_old, packages_differ};
+pub use around::{interpreter_not_recorded, interpreter_too_old, packages_differ};
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 pub use preflight::{Answer, advice, how_it_ended};
@@ -33,9 +33,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::containment::guard::Decision;
-use crate::containment::mounts::Granted;
 use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::stand::Stand;
+use crate::containment::mounts::{Granted, Id};
 use crate::engine::manifest::Manifest;
 use crate::gate::opening::Opening;
 use crate::run::event::Toolchain;
@@ -140,6 +140,8 @@ pub struct EngineUse {
     pub files: Vec<PinnedFile>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
+    /// The programs that run it, which it finds by name before any other.
+    pub needs: BTreeMap<String, std::path::PathBuf>,
 }
 
 /// A file as a gate let it pass.
@@ -149,6 +151,7 @@ pub struct PinnedFile {
     pub sha256: Digest,
     /// What the kernel said of it.
     pub state: String,
+    pub id: Id,
 }
 
 /// Packages as a gate let them pass.
@@ -158,6 +161,8 @@ pub struct PinnedPackages {
     pub sha256: Digest,
     /// What the kernel said of every file.
     pub state: Digest,
+    /// The directory that was looked at, whatever has its name.
+    pub id: Id,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.

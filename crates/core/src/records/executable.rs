@@ -88,6 +88,12 @@ impl ExecutableAdmission {
         }
     }
 
+    /// The interpreter by its name, where its digest is on record, too.
+    pub fn pinned_interpreter(&self) -> Option<&str> {
+        self.interpreter_sha256?;
+        self.interpreter.as_deref()
+    }
+
     /// Why the build does not show that this file came from its pinned source; none if it does.
     pub fn build_problem(&self) -> Option<&'static str> {
         if self.source_tree_dirty == Some(true) {

@@ -1,7 +1,7 @@
 //! Admission records: which engine program, model and repository may be used.
 //!
 //! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` `gate.rs` `repository.rs` one kind of record each
-//! - `packages.rs` the packages around a program, as one digest
+//! - `packages.rs` the packages around a program, as one digest; `python_tree.rs` what an environment imports from elsewhere
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
 //! - `model_endpoint.rs` what a model admission says of the way to its endpoint
 //! - `credential.rs` `trigger.rs` fields with a meaning of their own
@@ -16,6 +16,7 @@ mod gate;
 mod model;
 pub mod model_endpoint;
 pub mod packages;
+pub mod python_tree;
 mod repository;
 mod secret_shape;
 mod source_admission;

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cto_core::containment::mounts::Id;
 use cto_core::values::digest::Digest;
 
 use crate::host::Home;
@@ -47,6 +48,16 @@ pub fn digest(home: &Home, program: &Path) -> io::Result<Digest> {
 /// What the kernel says of a file. Every write, even one that was taken back, leaves another one.
 pub fn state(program: &Path) -> io::Result<String> {
     fs::metadata(program).map(|meta| state_of(&meta))
+}
+
+/// The same, and which file it is.
+pub fn state_and_id(program: &Path) -> io::Result<(String, Id)> {
+    let meta = fs::metadata(program)?;
+    let id = Id {
+        device: meta.dev(),
+        inode: meta.ino(),
+    };
+    Ok((state_of(&meta), id))
 }
 
 fn state_of(meta: &Metadata) -> String {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use cto_core::containment::mounts::{Granted, is_system};
+use cto_core::containment::mounts::{Granted, is_system, needed};
 use cto_core::engine::manifest::{Manifest, Program};
 use cto_core::gate::{
     Binary, EngineUse, HostFacts, LaneFacts, Packages, PinnedFile, PinnedPackages,
@@ -35,9 +35,14 @@ pub fn resolve(
     let interpreter = invocation
         .interpreter
         .as_deref()
-        .map(|name| interpreter::find(name, manifest, &real, env, home))
-        .transpose()?
-        .and_then(|found| found.shown);
+        .map(|name| interpreter::find(name, manifest, &real, env, home).map(|found| (name, found)))
+        .transpose()?;
+    // What makes an environment's Python its own is its link: it is found in the environment.
+    let by_link = toolchains::environment_around(&real).is_none();
+    let own = interpreter.as_ref().filter(|_| by_link);
+    let own = own.map(|(name, found)| (*name, found.path.clone()));
+    let needs = needed::found_first(own, toolchains::of_system);
+    let interpreter = interpreter.and_then(|(_, found)| found.shown);
     let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.
@@ -69,18 +74,23 @@ pub fn resolve(
         packages: None,
         files: Vec::new(),
         interpreter,
+        needs,
     })
 }
 
 /// The packages around the program, as the gates saw them.
 pub fn pinned(manifest: &Manifest, lane: &LaneFacts, program: &Path) -> Option<PinnedPackages> {
-    let Packages::Found { sha256, state, .. } = lane.packages else {
+    let Packages::Found {
+        sha256, state, id, ..
+    } = lane.packages
+    else {
         return None;
     };
     packages_root(manifest, program).map(|root| PinnedPackages {
         root,
         sha256,
         state,
+        id,
     })
 }
 
@@ -111,13 +121,14 @@ pub fn pinned_files(
         .binary_sha256()
         .map(|sha256| (program.to_owned(), sha256));
     let pin = |(path, sha256): (PathBuf, Digest)| {
-        let looked = digest_cache::state(&path)
+        let looked = digest_cache::state_and_id(&path)
             .and_then(|state| Ok((state, digest_cache::digest(home, &path)?)));
         match looked {
-            Ok((state, now)) if now == sha256 => Ok(PinnedFile {
+            Ok(((state, id), now)) if now == sha256 => Ok(PinnedFile {
                 path,
                 sha256,
                 state,
+                id,
             }),
             _ => Err(format!("{} changed just now", named(&path))),
         }

@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::{identity, interpreter, look_at, package, packages};
 use crate::host::failure::Failure;
-use crate::host::toolchains;
 use crate::host::{Env, Home};
 use crate::supervise::cancel::Cancel;
 
@@ -109,8 +108,8 @@ pub fn examine(
     };
     let (path, sha256, is_temporary) = file(bin, env, home).map_err(refused)?;
     let program = Path::new(&path);
-    let runs_on = written_for(manifest, program)
-        .map(|name| asked(&name, (manifest, program), cancel, env, home))
+    let runs_on = written_for(manifest)
+        .map(|name| asked(name, (manifest, program), cancel, env, home))
         .transpose()
         .map_err(refused)?;
     let (interpreter, shown) = runs_on.unzip();
@@ -120,7 +119,7 @@ pub fn examine(
         .transpose()
         .map_err(|problem| refused(not_admitted(&problem.to_string())))?;
     let asked = (program, manifest.questions());
-    let said = identity::ask(asked, shown.flatten().as_ref(), cancel, env, home)?;
+    let said = identity::ask(asked, shown.as_ref().map(Option::as_ref), cancel, env, home)?;
     if let Some(words) = &said.failed {
         return Err(refused(could_not_run(words, interpreter.as_ref(), program)));
     }
@@ -152,8 +151,8 @@ pub fn interpreter_of(
     env: &Env,
     home: &Home,
 ) -> Result<Option<Interpreter>, Failure> {
-    let found = written_for(manifest, program)
-        .map(|name| asked(&name, (manifest, program), cancel, env, home))
+    let found = written_for(manifest)
+        .map(|name| asked(name, (manifest, program), cancel, env, home))
         .transpose()?;
     Ok(found.map(|(own, _)| own))
 }
@@ -205,19 +204,10 @@ fn file(bin: &Path, env: &Env, home: &Home) -> Result<(String, Digest, bool), Fa
     }
 }
 
-/// What runs the file: as its first line says, where the manifest knows of one.
-fn written_for(manifest: &Manifest, program: &Path) -> Option<String> {
-    let declared = manifest.invocation.as_ref()?.interpreter.as_deref()?;
-    let of_environment = || {
-        let python = toolchains::environment_around(program)?
-            .join("bin")
-            .join(declared);
-        let first = identity::first_words(program)?.into_iter().next()?;
-        let same = Path::new(&first).canonicalize().ok()? == python.canonicalize().ok()?;
-        same.then(|| declared.to_owned())
-    };
-    let asked_for = identity::interpreter(program).filter(|name| name == declared);
-    asked_for.or_else(of_environment)
+/// What runs the file: what its manifest names, whatever the file is. Without it on record whatever PATH
+/// has by that name would run unnoticed.
+fn written_for(manifest: &Manifest) -> Option<&str> {
+    manifest.invocation.as_ref()?.interpreter.as_deref()
 }
 
 /// What runs it, asked for its version; and what a jail must be shown of that. One that is too old ends

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::mounts::Id;
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 use cto_core::records::credential::CredentialWay;
@@ -225,6 +226,7 @@ fn recorded_packages(
         (Some(_), Some(sha256)) => Packages::Found {
             sha256,
             state: sha256,
+            id: Id::NONE,
             difference: None,
         },
     }
@@ -250,6 +252,7 @@ fn packages_of(
         Ok(found) => Packages::Found {
             sha256: found.sha256,
             state: found.state,
+            id: found.id,
             difference: found.difference,
         },
         Err(problem) => Packages::Unusable(problem.to_string()),

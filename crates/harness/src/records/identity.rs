@@ -38,10 +38,13 @@ struct Reply {
     is_answer: bool,
 }
 
+/// What runs a program, where that was found: what a jail must be shown of it, which of the system's is nothing.
+pub type RunsOn<'a> = Option<Option<&'a ToolchainUse>>;
+
 /// Asks a program for its help and its version, or what of that it answers, run by what was found to run it.
 pub fn ask(
     (program, questions): (&Path, &[Question]),
-    runs_on: Option<&ToolchainUse>,
+    runs_on: RunsOn<'_>,
     cancel: &Cancel,
     env: &Env,
     home: &Home,
@@ -119,12 +122,7 @@ struct Shown {
     path: String,
 }
 
-fn shown(
-    program: &Path,
-    runs_on: Option<&ToolchainUse>,
-    env: &Env,
-    home: &Home,
-) -> Result<Shown, Failure> {
+fn shown(program: &Path, runs_on: RunsOn<'_>, env: &Env, home: &Home) -> Result<Shown, Failure> {
     let places = Places::of(env, home);
     let granted = places.program(program).map_err(|refused| {
         Failure::usage(refused.code(), "a jail cannot be shown the program")
@@ -150,7 +148,7 @@ fn shown(
         shown.path.extend(dirs);
     };
     if let Some(found) = runs_on {
-        take(&mut shown, found);
+        found.into_iter().for_each(|found| take(&mut shown, found));
     } else if let Some(name) = interpreter(program) {
         match toolchains::resolve(&name, env, home) {
             Resolved::Toolchain(found) => take(&mut shown, &found),
@@ -177,7 +175,7 @@ pub fn interpreter(program: &Path) -> Option<String> {
 }
 
 /// What the first line of a script asks the kernel for.
-pub fn first_words(program: &Path) -> Option<Vec<String>> {
+pub(super) fn first_words(program: &Path) -> Option<Vec<String>> {
     let mut line = Vec::new();
     BufReader::new(files::open_regular(program).ok()?).take_line(&mut line)?;
     let text = std::str::from_utf8(&line).ok()?.trim();

@@ -1,21 +1,26 @@
 //! The program that runs an engine's own file: looked for beside the engine's packages, then on PATH.
 //! Whoever admits, gates, asks or starts the engine finds it here, so all of them find the same file.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::mounts::is_system;
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::ToolchainUse;
 use cto_core::run::event::Toolchain;
 use cto_core::values::digest::Digest;
 
+use super::identity;
 use super::package::{PYTHON_ENVIRONMENT, packages_root};
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home, digest_cache};
 
+/// A script for one of these is a launcher, whatever it starts.
+const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 /// Where packages keep the programs they came with.
 const PROGRAMS: &str = ".bin";
 
@@ -38,16 +43,53 @@ pub fn find(
     home: &Home,
 ) -> Result<Found, String> {
     let root = packages_root(manifest, program);
-    if let Some(root) = root.as_ref().filter(|_| is_environment(manifest)) {
-        return of_environment(name, root, env, home);
+    let found = match &root {
+        Some(root) if is_environment(manifest) => Some(of_environment(name, root, env, home)?),
+        Some(root) => beside(name, root, env, home)?,
+        None => None,
+    };
+    let found = match found {
+        Some(found) => found,
+        None => on_path(name, env, home)?,
+    };
+    match other_by_first_line(name, (program, root.as_deref()), &found.path) {
+        Some(why) => Err(why),
+        None => Ok(found),
     }
-    match root
-        .map(|root| beside(name, &root, env, home))
-        .transpose()?
-    {
-        Some(Some(found)) => Ok(found),
-        Some(None) | None => on_path(name, env, home),
+}
+
+/// What the kernel would start instead of what was found, by the first line of the file. A script for a
+/// shell of the system is a launcher, and starts what it is about by name.
+fn other_by_first_line(
+    name: &str,
+    (program, root): (&Path, Option<&Path>),
+    found: &Path,
+) -> Option<String> {
+    let is_shell = |word: &str| SHELLS.contains(&word);
+    if let Some(asked) = identity::interpreter(program) {
+        let other = asked != name && !is_shell(&asked);
+        return other.then(|| {
+            format!("its first line asks for {asked}, and its manifest says that {name} runs it")
+        });
     }
+    let first = identity::first_words(program)?.into_iter().next()?;
+    let named = Path::new(&first);
+    let real = named.canonicalize().ok();
+    let base = named.file_name().and_then(OsStr::to_str);
+    let of_system = real.as_deref().is_some_and(is_system);
+    // Two environments have the same Python behind their links, and other packages.
+    let around = toolchains::environment_around(named);
+    let other_environment = around.is_some_and(|around| {
+        let around = around.canonicalize().ok();
+        around.is_none() || around != root.and_then(|root| root.canonicalize().ok())
+    });
+    let is_found = real.as_deref() == Some(found) && !other_environment;
+    if is_found || (of_system && base.is_some_and(is_shell)) {
+        return None;
+    }
+    Some(format!(
+        "its first line names another program than the {name} that is found: {first}"
+    ))
 }
 
 fn is_environment(manifest: &Manifest) -> bool {
@@ -165,16 +207,50 @@ fn on_path(name: &str, env: &Env, home: &Home) -> Result<Found, String> {
             })
             .map_err(|error| format!("{name} cannot be read: {error}")),
         Resolved::Toolchain(found) => {
-            let named = env.find_program(name).ok_or_else(missing)?;
+            let named = toolchains::program_named(name, env)?.ok_or_else(missing)?;
+            let path = named.canonicalize().map_err(|_| missing())?;
+            // The environment of somebody's project runs no engine: the Python it was made from does.
+            let shown = match toolchains::environment_around(&named) {
+                Some(_) => by_itself(name, &path, found.record.sha256, env, home)?,
+                None => Some(found.clone()),
+            };
             Ok(Found {
-                path: named.canonicalize().map_err(|_| missing())?,
+                path,
                 sha256: found.record.sha256,
-                shown: Some(found),
+                shown,
             })
         }
         Resolved::Missing => Err(missing()),
         Resolved::Unusable(why) => Err(why),
     }
+}
+
+/// What a jail must be shown of a program, whatever link led to it.
+fn by_itself(
+    name: &str,
+    path: &Path,
+    sha256: Digest,
+    env: &Env,
+    home: &Home,
+) -> Result<Option<ToolchainUse>, String> {
+    if is_system(path) {
+        return Ok(None);
+    }
+    let places = Places::of(env, home);
+    let granted = places.program(path);
+    let granted = granted.map_err(|refused| format!("{name}: {refused}"))?;
+    let Some(dir) = path.parent().and_then(Path::to_str) else {
+        return Err(format!("{name} lies in a directory whose name is not text"));
+    };
+    let mut shown = ToolchainUse::bound(Toolchain {
+        name: name.to_owned(),
+        program: places.shorten(path),
+        sha256,
+        also: Vec::new(),
+    });
+    shown.bin = (!dir.contains(':')).then(|| dir.to_owned());
+    shown.mounts.extend(granted);
+    Ok(Some(shown))
 }
 
 #[cfg(test)]

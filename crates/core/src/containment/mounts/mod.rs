@@ -2,6 +2,7 @@
 //!
 //! - this file: the facts, what is kept from every jail, and `decide`
 //! - `installation.rs` what an installation is, by its own files
+//! - `needed.rs` what runs an engine, and whether its jail shows it as it was verified
 //! - `same.rs` whether two places overlap, under whatever names
 //! - `search.rs` where a jail looks for programs
 //! - `stand.rs` where the copy of a repository stands in a jail
@@ -13,6 +14,7 @@
 //! opened is what was decided about.
 
 pub mod installation;
+pub mod needed;
 mod refusal;
 mod same;
 pub mod search;
@@ -37,6 +39,14 @@ use super::outside;
 pub struct Id {
     pub device: u64,
     pub inode: u64,
+}
+
+impl Id {
+    /// Of nothing: no file has it.
+    pub const NONE: Self = Self {
+        device: 0,
+        inode: 0,
+    };
 }
 
 /// Something that exists on the way to a place, or the place itself.

@@ -17,6 +17,8 @@ pub const NEUTRAL: &str = "/workspace";
 pub const SCRATCH: &str = "/scratch";
 /// Where it shows the engine's own program.
 pub const ENGINE: &str = "/engine";
+/// Where it shows the links to the programs that run the engine, which its PATH begins with.
+pub const ENGINE_PROGRAMS: &str = "/engine/programs";
 /// Where it shows the directories of ours that stand in PATH for directories of the operator's.
 pub const PROGRAMS: &str = "/programs";
 /// Where it has stand-ins of programs that only publish.

@@ -8,7 +8,8 @@ use crate::containment::Containment;
 use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{self, LaneKey, find_proof};
 use crate::gate::{
-    Binary, Endpoint, Interpreter, LaneFacts, Packages, interpreter_too_old, packages_differ,
+    Binary, Endpoint, Interpreter, LaneFacts, Packages, interpreter_not_recorded,
+    interpreter_too_old, packages_differ,
 };
 use crate::records::credential::CredentialWay;
 use crate::records::{AdmissionStatus, Found, Record};
@@ -146,6 +147,9 @@ impl Standing<'_> {
             () if record.sha256 != *sha256 => "the file is not the one that was admitted",
             () if lane.packages == Packages::NotPinned => {
                 "its record holds no digest of the packages around the file"
+            }
+            () if interpreter_not_recorded(self.manifest, record) => {
+                "its record holds no digest of what runs the file"
             }
             () if other_interpreter => "another interpreter runs it than the one that was admitted",
             () if interpreter_too_old(self.manifest, record).is_some() => {

@@ -129,6 +129,13 @@ fn only_what_changed_is_mended() {
         |lane| lane.interpreter = Interpreter::Found(Digest::of(b"other")),
         |lane| lane.interpreter = Interpreter::Missing("x".into()),
         |lane| lane.executable = Found::Missing,
+        |lane| {
+            let mut of_before = lane.executable.known().unwrap().clone();
+            of_before.interpreter = None;
+            of_before.interpreter_sha256 = None;
+            lane.executable = known(Some(of_before));
+            lane.interpreter = Interpreter::NotRecorded;
+        },
         |lane| lane.packages = Packages::NotPinned,
         |lane| lane.packages = Packages::Unusable("x".into()),
     ] {

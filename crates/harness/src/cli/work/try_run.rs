@@ -87,8 +87,8 @@ pub struct Args {
     /// How many checks to run at a time [default: the cores of this machine]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
-    /// A variable that setup, tests and the engine see, with this value or that of your shell
-    /// (repeatable)
+    /// A variable that setup and tests see, with this value or that of your shell; an admitted engine is
+    /// told its name alone (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Seconds each test command may run

@@ -42,6 +42,21 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     resolve_beside(name, &[], &Places::of(env, home), env, home)
 }
 
+/// The file that PATH has by a name, behind the stand-in of a version manager; links are not followed.
+pub fn program_named(name: &str, env: &Env) -> Result<Option<PathBuf>, String> {
+    let found = env.find_program(name);
+    found
+        .map(|found| behind_the_shim(name, &found, env))
+        .transpose()
+}
+
+/// What the system itself has by a name, the real file.
+pub fn of_system(name: &str) -> Option<PathBuf> {
+    let mut found = SEARCHED.iter().map(|dir| Path::new(dir).join(name));
+    let real = found.find(|path| path.is_file())?.canonicalize().ok()?;
+    is_system(&real).then_some(real)
+}
+
 /// A program that was found, and what shows it.
 pub struct Found<'a> {
     pub name: &'a str,

@@ -2,11 +2,13 @@
 //! more when it has ended.
 //!
 //! - this file: pin, check, and what changed since; `walk.rs` one look, and the content of a file
+//! - `outward.rs` what leads out of them, and is refused
 //! - `known.rs` contents by what the kernel says of files, so that only what changed is read
 //!
 //! Nothing is run and no link is followed.
 
 mod known;
+mod outward;
 #[cfg(test)]
 mod packages_tests;
 mod walk;
@@ -15,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use cto_core::containment::mounts::Id;
 use cto_core::gate::PinnedPackages;
 use cto_core::records::packages::{
     Entry, MOST_BYTES, MOST_ENTRIES, first_difference, packages_digest,
@@ -37,6 +40,16 @@ pub enum Problem {
     Unreadable(TreePath, #[source] io::Error),
     #[error("{0} in its packages is neither a file, a directory nor a link")]
     Odd(TreePath),
+    #[error(
+        "{0} in its packages leads out of them, to what nobody pinned; install it without links to other places"
+    )]
+    Outward(TreePath),
+    #[error(
+        "its environment takes packages of the system, which nobody pinned; make one without --system-site-packages"
+    )]
+    SystemPackages,
+    #[error("the Python that its environment was made from cannot be relied on: {0}")]
+    ForeignPython(String),
     #[error("{0} in its packages changed while it was read")]
     Unsteady(TreePath),
 }
@@ -57,6 +70,8 @@ const LIMITS: Limits = Limits {
 pub struct Checked {
     pub sha256: Digest,
     pub state: Digest,
+    /// The directory that was looked at.
+    pub id: Id,
     /// The first path that differs, where the admitted tree is still known.
     pub difference: Option<String>,
 }
@@ -64,6 +79,7 @@ pub struct Checked {
 /// The digest that an admission pins. Everything that is not known is read.
 pub fn pin(home: &Home, root: &Path) -> Result<Digest, Problem> {
     let look = Look::take(home, root, LIMITS)?;
+    outward::look(root, &look.seen)?;
     let (contents, sha256) = look.contents(look.place.read().as_ref())?;
     look.remember(sha256, &contents);
     Ok(sha256)
@@ -73,10 +89,12 @@ pub fn pin(home: &Home, root: &Path) -> Result<Digest, Problem> {
 /// was read, nothing is read.
 pub fn check(home: &Home, root: &Path, admitted: Digest) -> Result<Checked, Problem> {
     let look = Look::take(home, root, LIMITS)?;
+    outward::look(root, &look.seen)?;
     let state = look.state;
     let done = |sha256, difference| Checked {
         sha256,
         state,
+        id: look.id(),
         difference,
     };
     let head = look.place.head();
@@ -158,6 +176,15 @@ impl Look {
         let contents = read.into_iter().collect::<Result<Vec<_>, _>>()?;
         let sha256 = packages_digest(&self.entries(&contents));
         Ok((contents, sha256))
+    }
+
+    /// The top, as it was opened.
+    fn id(&self) -> Id {
+        let top = self.seen.first().map(|top| top.state);
+        top.map_or(Id::NONE, |state| Id {
+            device: state.device,
+            inode: state.inode,
+        })
     }
 
     fn entries(&self, contents: &[Digest]) -> Vec<Entry> {

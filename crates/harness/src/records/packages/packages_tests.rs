@@ -60,12 +60,13 @@ impl Lab {
     }
 
     fn pinned(&self, admitted: Digest) -> PinnedPackages {
-        let state = self.check(admitted).state;
+        let found = self.check(admitted);
         tick();
         PinnedPackages {
             root: self.root(),
             sha256: admitted,
-            state,
+            state: found.state,
+            id: found.id,
         }
     }
 }
@@ -352,20 +353,22 @@ fn what_has_no_content_and_what_is_not_there_are_named() {
 #[test]
 fn no_link_leads_out() {
     let lab = Lab::new();
+    let admitted = lab.settle();
     let outside = lab.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
-    fs::write(outside.join("x"), "1").unwrap();
     symlink(&outside, lab.at("out")).unwrap();
-    let admitted = lab.settle();
-    fs::write(outside.join("x"), "2").unwrap();
-    assert_eq!(
-        lab.check(admitted).sha256,
-        admitted,
-        "it is not part of the tree"
-    );
+    let refused = [
+        pin(&lab.home, &lab.root()).err(),
+        check(&lab.home, &lab.root(), admitted).err(),
+    ];
+    for problem in refused {
+        let said = problem.unwrap().to_string();
+        assert!(said.starts_with("out in its packages leads out"), "{said}");
+    }
+    fs::remove_file(lab.at("out")).unwrap();
     // A directory that became a link is another kind of entry, and is not walked.
-    fs::rename(lab.at("pi"), lab.dir.path().join("pi")).unwrap();
-    symlink("../pi", lab.at("pi")).unwrap();
+    fs::rename(lab.at("pi"), lab.at("pushed")).unwrap();
+    symlink("pushed", lab.at("pi")).unwrap();
     let found = lab.check(admitted);
     assert_eq!(found.difference.as_deref(), Some("pi is of another kind"));
 }

@@ -2,19 +2,22 @@
 //!
 //! - this file: started, followed, ended; `outfit.rs` the files, words and door it is started with; `listener.rs` what
 //!   it says, and what it is answered; `event_log.rs` a log it writes in its workspace, `own_folder.rs` what it is
-//!   given there; `lingering.rs` may it be ended that stays?
+//!   given there, `programs.rs` what runs it by name; `lingering.rs` may it be ended that stays?
 
 mod event_log;
 mod lingering;
 mod listener;
 pub mod outfit;
 mod own_folder;
+mod programs;
 
 use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
+use cto_core::containment::mounts::needed::Unlike;
 use cto_core::engine::dialect::{Brief, DialectParser, Scope, Source};
+use cto_core::gate::EngineUse;
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{Dismissal, EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
@@ -47,8 +50,13 @@ pub fn run(
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
     outfit.lay_out(workspace, plan.containment)?;
     let program = outfit.program(execution)?;
-    let start = outfit.start(&program);
+    let programs = programs::lay_out(execution).map_err(Stop::Workspace)?;
+    let start = outfit.start(&program, programs.as_deref());
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
+    let admitted = plan.engine.as_ref();
+    if let Some(why) = admitted.and_then(|engine| launch.unlike_verified(engine)) {
+        return Err(not_as_verified(&why));
+    }
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = capture(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
@@ -57,7 +65,7 @@ pub fn run(
     // Not the baseline's commit: where paths are masked, the engine is shown another.
     let before = workspace.head();
     let lingering = Lingering::watch(workspace, plan, &before);
-    let mut running = start_proven(bundle, &launch)?;
+    let mut running = start_proven(bundle, &launch, admitted)?;
     let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted {
         engine: request.manifest.id.clone(),
@@ -169,9 +177,29 @@ fn brief(execution: &Execution<'_>, outfit: &Outfit<'_>, launch: &Launch) -> Bri
     }
 }
 
-/// Starts the process. A jail that cannot be proven closes the gate that had promised one.
-fn start_proven(bundle: &mut OpenBundle, launch: &Launch) -> Result<Running, Stop> {
-    match supervise::start(launch) {
+/// What would run is not what the gates saw: the gate of the program is closed after all.
+fn not_as_verified(why: &Unlike) -> Stop {
+    Stop::LateGate {
+        gate: "executable-admission",
+        code: Code::ExecutableNotAdmitted,
+        detail: why.to_string(),
+    }
+}
+
+/// Starts the process. A jail that cannot be proven closes the gate that had promised one; where it would
+/// not mount another program than the one that was verified, that is why.
+fn start_proven(
+    bundle: &mut OpenBundle,
+    launch: &Launch,
+    admitted: Option<&EngineUse>,
+) -> Result<Running, Stop> {
+    let started = supervise::start(launch);
+    if let (Err(SuperviseError::Jail(_)), Some(engine)) = (&started, admitted)
+        && let Some(why) = launch.exchanged(engine)
+    {
+        return Err(not_as_verified(&why));
+    }
+    match started {
         Ok(running) => Ok(running),
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
             Err(Stop::LateGate {

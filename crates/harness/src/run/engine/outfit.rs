@@ -13,7 +13,9 @@ use cto_core::containment::Containment;
 use cto_core::engine::manifest::{
     EMPTY_DIRECTORY, Invocation, Program, SCRIPT_FILE, Told, WorkingDirectory, fill,
 };
-use cto_core::engine::prompt::{contract_prompt, contract_task, prompt_with_instructions};
+use cto_core::engine::prompt::{
+    contract_prompt, contract_task, prompt_with_instructions, withheld,
+};
 use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
@@ -66,12 +68,15 @@ impl<'a> Outfit<'a> {
         }
         let told = instructions(request);
         let way = invocation.instructions.as_ref();
-        let text = match (&told, way) {
+        let mut text = match (&told, way) {
             (Some(told), Some(Told::Prompt)) => {
                 prompt_with_instructions(&execution.plan.contract, told)
             }
             _ => contract_prompt(&execution.plan.contract),
         };
+        if invocation.program == Program::Admitted {
+            text.push_str(&withheld(&execution.plan.contract));
+        }
         if text.len() > MAX_ARGUMENT {
             let detail = format!(
                 "the task is {} bytes long as one text, more than an engine can be handed",
@@ -181,9 +186,10 @@ impl<'a> Outfit<'a> {
     }
 
     /// With what that program is started.
-    pub fn start<'s>(&'s self, program: &'s Path) -> EngineStart<'s> {
+    pub fn start<'s>(&'s self, program: &'s Path, programs: Option<&'s Path>) -> EngineStart<'s> {
         EngineStart {
             program,
+            programs,
             args: self.args(),
             env: self.env(),
             door: self.needs_a_door(),

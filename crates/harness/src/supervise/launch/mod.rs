@@ -4,11 +4,12 @@
 //!
 //! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host;
 //!   `exec_guard.rs` what of its directory gives orders to other programs; `settled.rs` what
-//!   every process in a jail is told
+//!   every process in a jail is told; `verified.rs` an engine's jail held against what the gates saw
 
 mod exec;
 mod exec_guard;
 mod settled;
+mod verified;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
-use cto_core::containment::mounts::stand::{ENGINE, PROGRAMS, SCRATCH};
+use cto_core::containment::mounts::stand::{ENGINE, ENGINE_PROGRAMS, PROGRAMS, SCRATCH};
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -168,15 +169,29 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
+        let typed = &self.plan.contract.variables;
+        // What somebody typed is part of what tools are told.
+        self.env_of(typed.iter().chain(&self.plan.tools))
+    }
+
+    /// The same for an admitted engine. What somebody typed is for setup and checks: a variable changes
+    /// what a program does (`NODE_OPTIONS`, `PYTHONPATH`, `GIT_DIR`), and it was admitted without.
+    fn engine_env(&self) -> BTreeMap<OsString, OsString> {
+        let typed = &self.plan.contract.variables;
+        let tools = self.plan.tools.iter();
+        self.env_of(tools.filter(|(name, _)| !typed.contains_key(*name)))
+    }
+
+    fn env_of<'v>(
+        &'v self,
+        more: impl Iterator<Item = (&'v String, &'v String)>,
+    ) -> BTreeMap<OsString, OsString> {
         let path = self.plan.search.variable(PROGRAMS);
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.into(), home, "/tmp".into());
         let told = self.plan.search.env.iter();
-        let typed = self.plan.contract.variables.iter();
-        // What somebody typed is part of what tools are told.
         env.extend(
-            told.chain(typed)
-                .chain(&self.plan.tools)
+            told.chain(more)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env
@@ -196,6 +211,8 @@ pub struct EngineStart<'a> {
     pub program: &'a Path,
     pub args: Vec<OsString>,
     pub env: BTreeMap<OsString, OsString>,
+    /// A directory of links to the programs that run it, where it is not this program.
+    pub programs: Option<&'a Path>,
     /// A door to its model.
     pub door: bool,
     /// Variables that name the door, in pieces between which its address belongs.
@@ -233,10 +250,20 @@ impl Launch {
             plan.limits.engine_idle_seconds,
         );
         let mut launch = Self::in_run(place, start.program, start.args, limits, &also)?;
-        if let Some(bin) = interpreter.and_then(|found| found.bin.as_deref())
-            && let Some(path) = launch.env.get_mut(OsStr::new("PATH"))
-        {
-            *path = OsString::from(format!("{bin}:{}", path.display()));
+        if own.is_some() && launch.jail.is_some() {
+            launch.env = place.engine_env();
+        }
+        let bin = interpreter.and_then(|found| found.bin.as_deref());
+        // First, so that nothing of the task or the repository runs in place of what was verified.
+        let first = start.programs.map(|_| ENGINE_PROGRAMS);
+        if let Some(path) = launch.env.get_mut(OsStr::new("PATH")) {
+            for dir in bin.into_iter().chain(first) {
+                *path = OsString::from(format!("{dir}:{}", path.display()));
+            }
+        }
+        if let (Some(jail), Some(dir)) = (&mut launch.jail, start.programs) {
+            let made = place.places.made(dir, false)?;
+            jail.mounts.push(Mount::at(&made, ENGINE_PROGRAMS));
         }
         if start.talked {
             launch.streams = Streams::Talked;

@@ -8,6 +8,7 @@ pub mod gate;
 pub mod gateway;
 pub mod known;
 pub mod matrix;
+pub mod own_programs;
 pub mod packages;
 pub mod pi;
 pub mod records;

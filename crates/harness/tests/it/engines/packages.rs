@@ -144,6 +144,16 @@ fn a_record_of_before_is_due_for_review_and_says_what_to_do() {
     assert!(why.contains("`cto setup pi`"), "{why}");
     assert_eq!(bundle.report()["process_started"], false);
     assert_good(&bundle);
+    // What runs it is pinned like what it was installed with.
+    let mut unnamed = executable(&program);
+    let fields = unnamed.as_object_mut().unwrap();
+    fields.retain(|name, _| !name.starts_with("interpreter"));
+    lab.record("executable", &unnamed);
+    let (_, bundle) = lab.run(&model, &[]);
+    assert_eq!(bundle.codes(), ["review_due"]);
+    let why = bundle.report()["blockers"][0].to_string();
+    let words = "it holds no digest of node, which runs the file";
+    assert!(why.contains(words) && !why.contains("packages"), "{why}");
 }
 
 #[test]

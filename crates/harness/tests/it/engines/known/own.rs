@@ -11,7 +11,10 @@ use super::{LAB, environment, put};
 use crate::fixtures::pi_lab::{Agent, Lab, PROBE, assert_no_leak};
 use crate::{assert_bad, assert_good, house};
 
-const OWN: Agent = Agent::of("lab", "1.2.3");
+const OWN: Agent = Agent {
+    names_its_interpreter: true,
+    ..Agent::of("lab", "1.2.3")
+};
 const FIX: &str = "[[turn]]\ntext = \"\"\"\nstrings.py\n```\nimport re\n\n\ndef slugify(text):\n    return re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')\n```\n\"\"\"\n";
 
 fn row(house: &House, engine: &str) -> Value {

@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use super::{endpoint, own, records};
 use crate::fixtures::people::people;
 use crate::fixtures::pi_lab::{DONE, PROBE, edit, pi, quick};
@@ -81,6 +83,25 @@ fn eight_answers_and_everything_is_written_and_proven() {
             "{}: {shown}",
             person.name
         );
+        // A record of before, which holds nothing of what runs the program: it is mended.
+        let executable = person.at("home/state/records/pi/executable.json");
+        let mut of_before: Value = serde_json::from_str(&record("executable")).unwrap();
+        assert!(of_before["interpreter_sha256"].is_string(), "{of_before}");
+        let fields = of_before.as_object_mut().unwrap();
+        fields.retain(|name, _| !name.starts_with("interpreter"));
+        fs::write(&executable, of_before.to_string()).unwrap();
+        desk.types("$cto setup pi; echo code-$?\n");
+        let shown = desk.sees("Who approves this");
+        assert!(shown.contains("no digest of what runs the file"), "{shown}");
+        desk.sees("\n");
+        desk.types("the owner, in this test\n");
+        desk.sees("Type pi to write them");
+        desk.sees("\n");
+        desk.types("pi\n");
+        let shown = desk.sees("code-");
+        let code = desk.prompt();
+        assert!(code.starts_with('0'), "{}: {shown}", person.name);
+        assert!(record("executable").contains("\"interpreter_sha256\""));
         // One thing is stale: that alone is mended.
         let before = [record("decision"), record("executable"), record("source")];
         fs::write(&file, format!("{}/\n\n", model.url.replace("/v1", "/v2"))).unwrap();
