@@ -6,20 +6,24 @@
 pub fn takes_system_packages(config: &str) -> bool {
     const KEY: &str = "include-system-site-packages";
     let says_so = |(key, value): (&str, &str)| {
-        let (key, value) = (key.trim(), value.trim());
+        let (key, value) = (without_mark(key).trim(), value.trim());
         key.eq_ignore_ascii_case(KEY) && value.eq_ignore_ascii_case("true")
     };
-    let text = config.trim_start_matches('\u{feff}');
     // Each of these ends a line for Python.
-    let mut lines = text.split(['\n', '\r']);
+    let mut lines = config.split(['\n', '\r']);
     lines.any(|line| line.split_once('=').is_some_and(says_so))
+}
+
+/// A line without the mark that may stand before the first: Python takes it away.
+fn without_mark(line: &str) -> &str {
+    line.trim_start_matches(|c: char| !c.is_ascii_graphic())
 }
 
 /// The directories that a `.pth` file adds, as it writes them. Its lines of code are as pinned as any.
 pub fn added_directories(pth: &str) -> Vec<&str> {
-    let text = pth.trim_start_matches('\u{feff}');
     let is_code = |line: &str| line.starts_with("import ") || line.starts_with("import\t");
-    text.split(['\n', '\r'])
+    pth.split(['\n', '\r'])
+        .map(without_mark)
         .filter(|line| !line.starts_with('#') && !is_code(line))
         .map(str::trim_end)
         .filter(|line| !line.trim().is_empty())
@@ -35,6 +39,11 @@ pub fn is_editable(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn marked(text: &str) -> String {
+        let mark = String::from_utf8(vec![0xEF, 0xBB, 0xBF]).unwrap();
+        mark + text
+    }
+
     #[test]
     fn system_packages_are_seen_however_they_are_written() {
         for yes in [
@@ -42,7 +51,7 @@ mod tests {
             "home = /usr/bin\nInclude-System-Site-Packages=TRUE\n",
             "include-system-site-packages\t=\t True \r\nhome = /usr/bin\r\n",
             "home = /usr/bin\rinclude-system-site-packages = true",
-            "\u{feff}include-system-site-packages = true\ninclude-system-site-packages = false",
+            &marked("include-system-site-packages = true\ninclude-system-site-packages = false"),
         ] {
             assert!(takes_system_packages(yes), "{yes:?}");
         }
@@ -64,6 +73,10 @@ mod tests {
             ["/home/me/src", "../other", "imported"]
         );
         assert!(added_directories("").is_empty());
+        assert_eq!(
+            added_directories(&marked("/home/me/src\n")),
+            ["/home/me/src"]
+        );
     }
 
     #[test]

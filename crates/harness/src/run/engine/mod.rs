@@ -31,7 +31,7 @@ use crate::run::engine::listener::{Attending, EventLogHeard, Life, Listener, Sho
 use crate::run::engine::outfit::Outfit;
 use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
-use crate::supervise::launch::Launch;
+use crate::supervise::launch::{Launch, RunPlace};
 use crate::supervise::{self, Capture, Desk, Running, SuperviseError};
 use crate::task::request::Request;
 use crate::workspace::of_run::Workspace;
@@ -49,14 +49,7 @@ pub fn run(
     let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
     outfit.lay_out(workspace, plan.containment)?;
-    let program = outfit.program(execution)?;
-    let programs = programs::lay_out(execution).map_err(Stop::Workspace)?;
-    let start = outfit.start(&program, programs.as_deref());
-    let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
-    let admitted = plan.engine.as_ref();
-    if let Some(why) = admitted.and_then(|engine| launch.unlike_verified(engine)) {
-        return Err(not_as_verified(&why));
-    }
+    let launch = shaped(execution, &place, &outfit)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = capture(bundle, bundle::STDOUT_LOG, limit, &secrets)?;
@@ -65,7 +58,7 @@ pub fn run(
     // Not the baseline's commit: where paths are masked, the engine is shown another.
     let before = workspace.head();
     let lingering = Lingering::watch(workspace, plan, &before);
-    let mut running = start_proven(bundle, &launch, admitted)?;
+    let mut running = start_proven(bundle, &launch, plan.engine.as_ref())?;
     let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted {
         engine: request.manifest.id.clone(),
@@ -174,6 +167,23 @@ fn brief(execution: &Execution<'_>, outfit: &Outfit<'_>, launch: &Launch) -> Bri
             allowed: contract.allowed_paths.clone(),
             forbidden: contract.forbidden_paths.clone(),
         },
+    }
+}
+
+/// What it is started with, where its jail will have it as it was verified.
+fn shaped(
+    execution: &Execution<'_>,
+    place: &RunPlace<'_>,
+    outfit: &Outfit<'_>,
+) -> Result<Launch, Stop> {
+    let program = outfit.program(execution)?;
+    let programs = programs::lay_out(execution).map_err(Stop::Workspace)?;
+    let start = outfit.start(&program, programs.as_deref());
+    let launch = Launch::engine(place, start).map_err(Stop::Workspace)?;
+    let admitted = execution.plan.engine.as_ref();
+    match admitted.and_then(|engine| launch.unlike_verified(engine)) {
+        Some(why) => Err(not_as_verified(&why)),
+        None => Ok(launch),
     }
 }
 
