@@ -90,7 +90,10 @@ fn eight_answers_and_everything_is_written_and_proven() {
         let fields = of_before.as_object_mut().unwrap();
         fields.retain(|name, _| !name.starts_with("interpreter"));
         fs::write(&executable, of_before.to_string()).unwrap();
-        desk.types("$cto setup pi; echo code-$?\n");
+        desk.types(format!(
+            "$cto setup pi --case {}; echo code-$?\n",
+            case.display()
+        ));
         let shown = desk.sees("Who approves this");
         assert!(shown.contains("no digest of what runs the file"), "{shown}");
         desk.sees("\n");
