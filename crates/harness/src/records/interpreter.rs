@@ -330,6 +330,28 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_that_asks_for_another_program_is_refused() {
+        let (dir, program, env, home) = lab();
+        let root = dir.path().canonicalize().unwrap();
+        let node = root.join("bin/node").display().to_string();
+        put(&root.join("other/node"), "of PATH");
+        let other = root.join("other/node").display().to_string();
+        for (first, fine) in [
+            ("/usr/bin/env node", true),
+            ("/usr/bin/env -S node --x", true),
+            ("/bin/sh", true),
+            (node.as_str(), true),
+            ("/usr/bin/env deno", false),
+            (other.as_str(), false),
+            ("/nowhere/node", false),
+        ] {
+            fs::write(&program, format!("#!{first}\n")).unwrap();
+            let found = find("node", &manifest(), &program, &env, &home);
+            assert_eq!(found.is_ok(), fine, "{first}: {found:?}");
+        }
+    }
+
+    #[test]
     fn none_at_all_is_said_with_what_to_install() {
         let (_dir, program, _, home) = lab();
         let why = find("node", &manifest(), &program, &Env::default(), &home).unwrap_err();
