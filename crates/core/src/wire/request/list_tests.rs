@@ -274,6 +274,10 @@ fn ordinary_fields_pass() {
         ),
         (
             OpenaiChat,
+            r##""messages":[{"role":"assistant","content":"x","provider_specific_fields":{"refusal":null,"reasoning_content":"x","annotations":[]}}]"##,
+        ),
+        (
+            OpenaiChat,
             r##""chat_template_kwargs":{"enable_thinking":false,"thinking":true,"reasoning_effort":"high","preserve_thinking":true,"clear_thinking":false}"##,
         ),
         (

@@ -148,7 +148,18 @@ static MESSAGE: Place = Keys(&[
     // What an answer had and is sent back with: a voice that the provider keeps, what it found.
     ("audio", Null),
     ("annotations", List(&Null)),
-    ("provider_specific_fields", Null),
+    // What a client put aside of the answer, by the names that stand beside it here.
+    (
+        "provider_specific_fields",
+        Keys(&[
+            ("refusal", Scalar),
+            ("reasoning", Scalar),
+            ("reasoning_content", Scalar),
+            ("annotations", List(&Null)),
+            ("audio", Null),
+            ("function_call", Null),
+        ]),
+    ),
     (
         "function_call",
         Keys(&[("name", Scalar), ("arguments", Scalar)]),
