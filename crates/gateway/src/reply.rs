@@ -15,8 +15,13 @@ use serde_json::json;
 /// Stands for the words of an error that are not passed on.
 const WITHHELD: &str = "the model endpoint answered with an error whose words are not passed on";
 
-/// So much of an error's body is for a person.
-const MAX_HEARD: usize = 4096;
+/// The body of an error, as it came. It is for a person, and nothing of it may be shown before it was masked.
+#[derive(Default)]
+pub struct HeardError {
+    pub body: Vec<u8>,
+    /// Did all of it come, and was all of it kept?
+    pub whole: bool,
+}
 
 /// An answer on its way to the engine; without a socket it goes nowhere, for a probe.
 pub struct Reply<'a> {
@@ -24,7 +29,7 @@ pub struct Reply<'a> {
     /// In the place of an engine: its other end is closed by whoever gives up.
     leash: Option<&'a UnixStream>,
     /// The body of an error, where nobody but a person is told of it.
-    heard: Vec<u8>,
+    heard: HeardError,
     protocol: Protocol,
     chunked: bool,
     keep_alive: bool,
@@ -43,7 +48,7 @@ impl<'a> Reply<'a> {
         Self {
             socket: Some(socket),
             leash: None,
-            heard: Vec::new(),
+            heard: HeardError::default(),
             protocol,
             chunked,
             keep_alive,
@@ -56,7 +61,7 @@ impl<'a> Reply<'a> {
         Self {
             socket: None,
             leash,
-            heard: Vec::new(),
+            heard: HeardError::default(),
             protocol,
             chunked: true,
             keep_alive: false,
@@ -72,14 +77,18 @@ impl<'a> Reply<'a> {
             .or_else(|| self.leash.map(AsFd::as_fd))
     }
 
-    /// Keeps the beginning of an error's body for whoever asked without an engine.
-    pub fn hear(&mut self, body: &[u8]) {
+    /// Keeps an error's body for whoever asked without an engine. It is not cut here: half a credential is none that
+    /// a masker knows.
+    pub fn hear(&mut self, body: &[u8], whole: bool) {
         if self.socket.is_none() {
-            self.heard = body[..body.len().min(MAX_HEARD)].to_vec();
+            self.heard = HeardError {
+                body: body.to_vec(),
+                whole,
+            };
         }
     }
 
-    pub fn into_heard(self) -> Vec<u8> {
+    pub fn into_heard(self) -> HeardError {
         self.heard
     }
 

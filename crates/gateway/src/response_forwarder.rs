@@ -300,11 +300,12 @@ impl<'a> ResponseForwarder<'a> {
         whole: bool,
     ) -> bool {
         let body = std::mem::take(&mut self.error);
-        context.reply.hear(&body);
+        let whole = whole && body.len() <= MAX_ERROR_BODY;
+        context.reply.hear(&body, whole);
         if Watch::sees(&self.known.in_errors, &body) {
             call.why = Some(RefusalReason::CredentialInAnswer);
         }
-        let may_pass = whole && body.len() <= MAX_ERROR_BODY && !is_known(self.known, &body);
+        let may_pass = whole && !is_known(self.known, &body);
         if may_pass {
             context.reply.begin(self.status, &self.headers);
             context.reply.data(&body);

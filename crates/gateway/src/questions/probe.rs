@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::maybe_known::MaybeKnown;
-use cto_core::values::text::tame_lines;
+use cto_core::values::text::{excerpt, tame_lines};
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
+use cto_core::wire::needles::Needles;
 use cto_core::wire::profiles::switch::Habits;
+use cto_core::wire::watch::Watch;
 use serde_json::{Value, json};
 
 use crate::Route;
@@ -20,14 +22,16 @@ use crate::endpoint_side::outbound;
 use crate::exchange::{Exchange, Known, Outbound};
 use crate::ledger::Ledger;
 use crate::questions::attended::{GivenUp, attended};
-use crate::reply::Reply;
-use crate::response_forwarder::is_known;
+use crate::reply::{HeardError, Reply};
 use crate::spill_buffer::SpillBuffer;
 
 /// With fewer, reasoning used them up and a working model looked broken.
 const MAX_TOKENS: u32 = 1024;
 const MAX_BYTES: u64 = 8 << 20;
 const AFTER_FIRST_BYTE: Duration = Duration::from_secs(120);
+/// So many letters of an error's body are for a person.
+const MAX_TOLD: usize = 4096;
+const WITHHELD: &str = "[withheld: it repeats what is private of this endpoint]";
 const QUESTION: &str = "Answer with the one word: ready";
 
 /// Asks the admitted model for one short answer and says what came back.
@@ -100,17 +104,29 @@ fn short(route: &Route) -> Budget {
     }
 }
 
-/// The words of a refusal, for a person: nothing of ours in them, and nothing a terminal obeys.
-fn told(known: &Known, body: &[u8]) -> Option<String> {
-    if body.is_empty() {
+/// The words of a refusal, for a person: nothing of ours in them, and nothing a terminal obeys. They are shortened last:
+/// of a value that was cut nobody finds the half that is left.
+fn told(known: &Known, heard: &HeardError) -> Option<String> {
+    if heard.body.is_empty() {
         return None;
     }
-    let masked = known.patterns.masked(&String::from_utf8_lossy(body));
+    let masked = known
+        .patterns
+        .masked(&String::from_utf8_lossy(&heard.body))
+        .into_bytes();
     // In another spelling, a secret stays one.
-    if is_known(known, masked.as_bytes()) {
-        return Some("[withheld: it repeats what is private of this endpoint]".into());
-    }
-    Some(tame_lines(&masked))
+    let read = settled(&known.in_errors, masked, heard.whole)
+        .and_then(|text| settled(&known.private, text, heard.whole));
+    let told = read.map(|text| excerpt(&String::from_utf8_lossy(&text), MAX_TOLD));
+    Some(tame_lines(&told.unwrap_or_else(|| WITHHELD.into())))
+}
+
+/// A text without one of these values; none where it holds one. What may be the beginning of one stays only at the
+/// end of a text that is whole.
+fn settled(needles: &Needles, text: Vec<u8>, whole: bool) -> Option<Vec<u8>> {
+    let (mut watch, mut out) = (Watch::new(needles), Vec::new());
+    let found = watch.push(&text, &mut out) || (whole && watch.finish(&mut out));
+    (!found).then_some(out)
 }
 
 fn target(route: &Route) -> String {
@@ -168,5 +184,72 @@ fn question(route: &Route) -> Value {
             "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
             "generationConfig": {"maxOutputTokens": MAX_TOKENS},
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cto_core::wire::endpoint::Endpoint;
+
+    use crate::credential::Credential;
+
+    const KEY: &str = "key/of+the-operator-0123456789";
+
+    fn known() -> Known {
+        let endpoint = Endpoint::parse("https://gate.corp.example/tenants/acme-0815").unwrap();
+        let route = Route::new(
+            Protocol::OpenaiChat,
+            endpoint,
+            Some(Credential::of_tests(KEY)),
+            "lab-1",
+        );
+        Exchange::new(&route.unwrap()).known
+    }
+
+    fn heard(body: &str, whole: bool) -> HeardError {
+        let mut reply = Reply::to_nobody(Protocol::OpenaiChat, None);
+        reply.hear(body.as_bytes(), whole);
+        reply.into_heard()
+    }
+
+    /// Every letter as an escape of JSON, and as one of a URL.
+    fn spellings() -> [String; 4] {
+        [
+            KEY.to_owned(),
+            KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect(),
+            KEY.replace('/', "%2F").replace('+', "%2b"),
+            KEY.replace('/', "\\/"),
+        ]
+    }
+
+    #[test]
+    fn a_value_that_the_end_would_cut_is_masked_first() {
+        let known = known();
+        for spelling in spellings() {
+            for before in [MAX_TOLD - 20, MAX_TOLD - 5, MAX_TOLD - 1] {
+                let body = format!("{}{spelling} and more", ".".repeat(before));
+                let told = told(&known, &heard(&body, true)).unwrap();
+                let shown = told.trim_start_matches('.').trim_end_matches('…');
+                let is_masked = "[redacted] and more".starts_with(shown) || told == WITHHELD;
+                assert!(is_masked, "{spelling}: {shown}");
+            }
+        }
+        let long = told(&known, &heard(&"x".repeat(MAX_TOLD * 2), true)).unwrap();
+        assert_eq!(long.chars().count(), MAX_TOLD + 1, "and it is bounded");
+    }
+
+    #[test]
+    fn the_half_of_a_value_with_which_a_body_broke_off_is_not_told() {
+        let known = known();
+        for spelling in spellings() {
+            let half = &spelling[..spelling.len() / 2];
+            let told = told(&known, &heard(&format!("bad key {half}"), false)).unwrap();
+            assert!(told.len() <= "bad key ".len() + 8, "{half}: {told}");
+        }
+        let host = told(&known, &heard("at GATE.corp.exam", false)).unwrap();
+        assert!(!host.to_lowercase().contains("corp"), "{host}");
+        let plain = told(&known, &heard("no such model", false));
+        assert_eq!(plain.as_deref(), Some("no such model"));
     }
 }

@@ -65,9 +65,14 @@ pub fn stream_ended(protocol: Protocol, answer: &mut Answer) {
 }
 
 fn finish(answer: &mut Answer, value: &Value<'_>) {
-    if let Some(reason) = value.text().filter(|reason| !reason.is_empty()) {
-        answer.finish_reason = Some(reason.chars().take(MAX_REASON).collect());
-    }
+    let reason = match value {
+        Value::Text { text: "", .. } => return,
+        Value::Text { text, whole: true } if text.len() <= MAX_REASON => *text,
+        // Not cut: of a credential in it nobody would find the half that is left.
+        Value::Text { .. } => "(not a reason)",
+        _ => return,
+    };
+    answer.finish_reason = Some(reason.to_owned());
 }
 
 fn name(answer: &mut Answer, value: &Value<'_>) {

@@ -133,6 +133,8 @@ pub(super) struct Refused {
 /// A field is named in so many bytes at most.
 const MAX_FIELD: usize = 160;
 const MAX_WORD: usize = 40;
+/// Stands for the keys that there was no room for.
+const CUT: &str = "(longer)";
 
 impl Refused {
     pub fn new(why: RefusalReason, path: &str) -> Self {
@@ -164,8 +166,20 @@ fn shown(path: &str) -> Cow<'_, str> {
     if path.len() <= MAX_FIELD && path.chars().all(safe) {
         return Cow::Borrowed(path);
     }
-    let tame = path.chars().map(|c| if safe(c) { c } else { '_' });
-    Cow::Owned(tame.take(MAX_FIELD).collect())
+    let tame: String = path
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .collect();
+    let mut shown = String::new();
+    // Whole keys only: of a secret in one nobody would find the half that is left.
+    for part in tame.split_inclusive('.') {
+        if shown.len() + part.len() > MAX_FIELD - CUT.len() {
+            shown.push_str(CUT);
+            break;
+        }
+        shown.push_str(part);
+    }
+    Cow::Owned(shown)
 }
 
 fn key_of(path: &str) -> &str {
