@@ -218,7 +218,7 @@ mod tests {
         [
             KEY.to_owned(),
             KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect(),
-            KEY.replace('/', "%2F").replace('+', "%2b"),
+            KEY.replace('/', "%2F").replace('+', "%2B"),
             KEY.replace('/', "\\/"),
         ]
     }
