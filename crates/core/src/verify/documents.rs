@@ -13,10 +13,13 @@ use crate::containment::ContainmentReport;
 use crate::engine::manifest::Manifest;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
+use crate::run::event::Kind;
+use crate::run::facts::Folded;
 use crate::run::trace::TraceLine;
 use crate::task::again::REVERIFY;
 use crate::task::contract::ContractDocument;
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::json::{self, JsonError};
 
 impl Verifier<'_> {
@@ -157,7 +160,6 @@ impl Verifier<'_> {
                 "the report names another contract",
             );
         }
-        self.instructions(&documents.contract);
         self.engine_manifest(&documents.contract);
     }
 
@@ -176,13 +178,19 @@ impl Verifier<'_> {
         }
     }
 
-    /// A stranger sees what the engine was told: the bytes are there wherever the contract names them.
-    fn instructions(&mut self, contract: &ContractDocument) {
-        let contract = contract.valid();
+    /// A stranger sees what the engine was told: the bytes are there wherever the contract names them and one was
+    /// started.
+    pub(super) fn instructions(&mut self, documents: &Documents, folded: &Folded) {
+        let contract = documents.contract.valid();
         let named = contract.and_then(|contract| contract.instructions_sha256);
         let found = self.found.files.get(bundle::INSTRUCTIONS);
         // Nobody was told anything: the bundle whose patch is judged again holds them.
-        let nobody = contract.is_some_and(|contract| contract.lane.engine.as_str() == REVERIFY);
+        let nobody = contract.is_some_and(|contract| contract.lane.engine.as_str() == REVERIFY)
+            || (documents.report.kind != Kind::Settlement
+                && !folded
+                    .facts
+                    .engine_events
+                    .contains(&EventType::EngineStarted));
         let what = match (named, found.map(|file| file.sha256)) {
             (None, None) => return,
             (Some(named), Some(found)) if named == found => return,

@@ -338,6 +338,7 @@ impl Verifier<'_> {
         self.judged_again(documents);
         let (events, last_event) = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
+        self.instructions(documents, &folded);
         let rules = self.rules(&folded)?;
         self.facts(documents, &folded);
         self.verified(rules, documents, &folded);

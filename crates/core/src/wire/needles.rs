@@ -161,7 +161,7 @@ impl Needles {
 }
 
 /// The value itself, as it stands in a URL, and inside of base64 at each of its three places.
-fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
+pub fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![value.to_vec()];
     for hex in ["0123456789ABCDEF", "0123456789abcdef"] {
         all.push(percent(value, hex.as_bytes()));

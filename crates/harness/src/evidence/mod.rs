@@ -1,8 +1,8 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
-//! - `mod.rs` the open bundle, `opening.rs` what it starts from, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
-//!   engine left, packed
-//! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
+//! - `mod.rs` the open bundle, `opening.rs` what it starts from, `clock.rs` its times; `seal.rs` closing it,
+//!   `last_look.rs` just before; `lock.rs` who writes it; `scratch.rs` what the engine left, packed
+//! - `secrets/` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
 //!   and `sign/` who signs it; `signers.rs` who may approve
 //!
 //! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
@@ -16,11 +16,13 @@ pub mod secrets;
 pub mod sign;
 pub mod signers;
 
+mod last_look;
 mod lock;
 mod opening;
 mod scratch;
 mod seal;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -50,7 +52,7 @@ pub use seal::SealedBundle;
 
 use crate::evidence::clock::{Before, Clock, millis};
 use crate::evidence::keys::KeyStore;
-use crate::evidence::secrets::{Hits, Secrets};
+use crate::evidence::secrets::{Hits, Quoted, Secrets};
 use crate::evidence::sign::SignError;
 use crate::host::{self, Home};
 
@@ -66,6 +68,8 @@ pub enum EvidenceError {
     Order(#[from] OutOfOrder),
     #[error(transparent)]
     Json(#[from] JsonError),
+    #[error("{artifact} would hold a credential, or what is private of an endpoint")]
+    Secret { artifact: String },
     #[error("the bundle could not be signed")]
     Sign(#[from] SignError),
 }
@@ -92,11 +96,13 @@ pub struct OpenBundle {
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
     pub secrets: Secrets,
+    /// What of them is looked for in documents, by whose words those hold.
+    of_documents: [Secrets; 3],
     /// Words of the contract that hold a path of this host: they stay what they are.
     spoken: Vec<String>,
     keys: KeyStore,
-    /// Secrets seen in engine output or patch, even where they were taken out.
-    pub leaks: Vec<String>,
+    /// How many secrets were seen where, even where they were taken out.
+    leaks: BTreeMap<String, u64>,
     /// The gates as last written.
     pub gates: GateReport,
     /// What this run relies on.
@@ -205,10 +211,12 @@ impl OpenBundle {
             identity: opening.identity,
             contract: opening.contract,
             sealed_contract: opening.sealed_contract,
+            of_documents: [Quoted::Others, Quoted::Ourselves, Quoted::Repository]
+                .map(|quoted| opening.secrets.of_documents(quoted)),
             secrets: opening.secrets,
             spoken: spoken.unwrap_or_default(),
             keys: opening.keys,
-            leaks: Vec::new(),
+            leaks: BTreeMap::new(),
             gates: GateReport {
                 schema_version: 1,
                 gates: Vec::new(),
@@ -255,7 +263,8 @@ impl OpenBundle {
 
     /// Appends one event: checked by the state machine, chained, synced at barriers.
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
-        let event = self.with_names(event)?;
+        let quoted = quoted_in(event.kind());
+        let event = self.cleaned(bundle::EVENTS, event, quoted)?;
         let mut next = self.folded.clone();
         next.push(&event)?;
         let now = host::now();
@@ -292,18 +301,42 @@ impl OpenBundle {
         Ok(())
     }
 
-    /// A document of ours with other names for paths of this host.
-    fn with_names<T>(&self, document: T) -> Result<T, EvidenceError>
+    fn in_documents(&self, quoted: Quoted) -> &Secrets {
+        let [others, ourselves, repository] = &self.of_documents;
+        match quoted {
+            Quoted::Others => others,
+            Quoted::Ourselves => ourselves,
+            Quoted::Repository => repository,
+        }
+    }
+
+    /// A document of ours without secrets, and with other names for paths of this host. Whoever decoded what stands in
+    /// it may have made a value of what was none in the bytes.
+    fn cleaned<T>(
+        &mut self,
+        artifact: &str,
+        document: T,
+        quoted: Quoted,
+    ) -> Result<T, EvidenceError>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
     {
-        if self.secrets.names.is_empty() {
+        let secrets = self.in_documents(quoted);
+        let nothing_to_find = secrets.knows_nothing() && quoted != Quoted::Others;
+        if self.secrets.names.is_empty() && nothing_to_find {
             return Ok(document);
         }
         let mut value = serde_json::to_value(&document).map_err(JsonError::Write)?;
-        match self.secrets.names.rename(&mut value, &self.spoken) {
-            true => Ok(serde_json::from_value(value).map_err(JsonError::Shape)?),
-            false => Ok(document),
+        let renamed = self.secrets.names.rename(&mut value, &self.spoken);
+        let hits = secrets.clean(&mut value);
+        self.note_leak(artifact, hits);
+        match (renamed, hits.total()) {
+            (false, 0) => Ok(document),
+            (true, 0) => Ok(serde_json::from_value(value).map_err(JsonError::Shape)?),
+            // A word of its shape: nothing could be said without it.
+            _ => serde_json::from_value(value).map_err(|_| EvidenceError::Secret {
+                artifact: artifact.to_owned(),
+            }),
         }
     }
 
@@ -360,7 +393,10 @@ impl OpenBundle {
 
     /// Something the report says of the engine beside its verdict.
     pub fn warn(&mut self, warning: String) {
-        let warning = self.secrets.names.name(warning.as_bytes());
+        let (warning, _) = self
+            .in_documents(Quoted::Ourselves)
+            .redact(warning.as_bytes());
+        let warning = self.secrets.names.name(&warning);
         let warning = String::from_utf8_lossy(&warning).into_owned();
         self.identity.engine.warnings.push(warning);
     }
@@ -394,7 +430,7 @@ impl OpenBundle {
 
     /// Writes the gates, and the backend decision that follows from them.
     pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
-        let gates = self.with_names(gates)?;
+        let gates = self.cleaned(bundle::GATES, gates, Quoted::Ourselves)?;
         self.write_json(bundle::GATES, &gates)?;
         let (engine, stage) = (&self.identity.engine.name, self.identity.stage);
         let decision = eligibility::decide_backend(
@@ -435,9 +471,21 @@ impl OpenBundle {
     /// Remembers that a stream or patch held a secret; the run cannot pass.
     pub fn note_leak(&mut self, place: &str, hits: Hits) {
         if hits.known > 0 {
-            self.leaks
-                .push(format!("{place}: {} known value(s)", hits.known));
+            *self.leaks.entry(place.to_owned()).or_default() += hits.known;
         }
+    }
+}
+
+/// Whose words an event holds.
+fn quoted_in(kind: EventType) -> Quoted {
+    match kind {
+        EventType::PatchApplied
+        | EventType::GitDiffChecked
+        | EventType::VerificationCompleted
+        | EventType::BranchPolicyRecorded
+        | EventType::BranchPolicyChecked => Quoted::Repository,
+        kind if kind.is_engine() => Quoted::Others,
+        _ => Quoted::Ourselves,
     }
 }
 

@@ -1,6 +1,7 @@
-//! `backend/scratch/` as one digested file: regular files and link texts, names as bytes.
+//! `backend/scratch/` as one digested file: regular files and link texts, names as bytes. Each is looked at before it is
+//! packed: text is cleaned, what is no text and holds a secret gives way to a mark. What is packed or encrypted in there
+//! already is not opened.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -10,20 +11,21 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::bundle::report::BackendScratch;
 
-use crate::evidence::host_names::HostNames;
+use super::last_look::TOMBSTONE;
+use crate::evidence::secrets::{Hits, Secrets};
 use crate::host::files;
 
 /// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost
 /// a disk.
 const MOST: u64 = 1 << 30;
-/// A text that is longer keeps its paths: it would have to be held whole.
+/// A text that is longer keeps its paths, and is withheld for a secret: it would have to be held whole.
 const LONGEST_TEXT: u64 = 64 << 20;
 
-/// Packs the scratch directory and removes it. An empty one leaves no file.
-pub fn pack(dir: &Path, other: &HostNames) -> io::Result<BackendScratch> {
+/// Packs the scratch directory and removes it; says what secrets were in it. An empty one leaves no file.
+pub fn pack(dir: &Path, secrets: &Secrets) -> io::Result<(BackendScratch, Hits)> {
     let root = dir.join(bundle::SCRATCH_DIR);
     let mut count = BackendScratch::default();
-    let mut names = Vec::new();
+    let (mut names, mut found) = (Vec::new(), Hits::default());
     list(&root, &mut names, &mut count.skipped)?;
     if !names.is_empty() {
         names.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
@@ -31,10 +33,15 @@ pub fn pack(dir: &Path, other: &HostNames) -> io::Result<BackendScratch> {
             dir.join(bundle::SCRATCH_TAR),
         )?));
         for name in &names {
-            match append(&mut tar, &root, name, (MOST - count.bytes, other)) {
-                Ok(bytes) => {
+            match append(&mut tar, &root, name, (MOST - count.bytes, secrets)) {
+                Ok((bytes, hits)) => {
                     count.count += 1;
                     count.bytes += bytes;
+                    found = found.and(hits);
+                }
+                Err(Skip::Secret(hits)) => {
+                    count.skipped += 1;
+                    found = found.and(hits);
                 }
                 Err(Skip::Entry) => count.skipped += 1,
                 Err(Skip::Tar(error)) => return Err(error),
@@ -43,7 +50,7 @@ pub fn pack(dir: &Path, other: &HostNames) -> io::Result<BackendScratch> {
         io::Write::flush(&mut tar.into_inner()?)?;
     }
     files::remove_tree(&root)?;
-    Ok(count)
+    Ok((count, found))
 }
 
 /// What could not be packed stays as it is, but for what no bundle holds: a link in it would leave a
@@ -92,6 +99,8 @@ fn list(root: &Path, names: &mut Vec<PathBuf>, skipped: &mut u64) -> io::Result<
 enum Skip {
     /// The entry could not be read, or there is no room for it; it is counted, not fatal.
     Entry,
+    /// Its name or where it leads is a secret.
+    Secret(Hits),
     /// The archive could not be written.
     Tar(io::Error),
 }
@@ -100,10 +109,11 @@ fn append(
     tar: &mut tar::Builder<impl io::Write>,
     root: &Path,
     name: &Path,
-    (room, other): (u64, &HostNames),
-) -> Result<u64, Skip> {
+    (room, secrets): (u64, &Secrets),
+) -> Result<(u64, Hits), Skip> {
     let path = root.join(name);
     let meta = fs::symlink_metadata(&path).map_err(|_| Skip::Entry)?;
+    must_be_clean(name, secrets)?;
     // Nothing of this machine or moment: only names, kinds and contents.
     let mut header = tar::Header::new_gnu();
     header.set_mtime(0);
@@ -112,45 +122,58 @@ fn append(
     header.set_mode(0o644);
     if meta.is_symlink() {
         let target = fs::read_link(&path).map_err(|_| Skip::Entry)?;
-        let (target, _) = other.replace(target.as_os_str().as_bytes());
+        must_be_clean(&target, secrets)?;
+        let (target, _) = secrets.names.replace(target.as_os_str().as_bytes());
         let target = OsStr::from_bytes(&target);
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_size(0);
         tar.append_link(&mut header, name, target)
             .map_err(Skip::Tar)?;
-        return Ok(0);
+        return Ok((0, Hits::default()));
     }
     let file = files::open_regular(&path).map_err(|_| Skip::Entry)?;
     let bytes = file.metadata().map_err(|_| Skip::Entry)?.len();
     if bytes > room {
         return Err(Skip::Entry);
     }
-    if let Some(text) = with_other_names(&path, bytes, other) {
+    let (instead, hits) = cleaned(&path, bytes, secrets).map_err(|_| Skip::Entry)?;
+    if let Some(text) = instead {
         header.set_size(text.len() as u64);
         tar.append_data(&mut header, name, text.as_slice())
             .map_err(Skip::Tar)?;
-        return Ok(text.len() as u64);
+        return Ok((text.len() as u64, hits));
     }
     header.set_size(bytes);
     tar.append_data(&mut header, name, io::Read::take(file, bytes))
         .map_err(Skip::Tar)?;
-    Ok(bytes)
+    Ok((bytes, hits))
 }
 
-/// A text file that holds a path which has another name in a bundle, with that name. What has a zero
-/// byte is no text: lengths and offsets in it would no longer fit.
-fn with_other_names(path: &Path, bytes: u64, other: &HostNames) -> Option<Vec<u8>> {
-    if other.is_empty() || bytes > LONGEST_TEXT {
-        return None;
+fn must_be_clean(name: &Path, secrets: &Secrets) -> Result<(), Skip> {
+    let (_, hits) = secrets.redact(name.as_os_str().as_bytes());
+    match hits.known + hits.private {
+        0 => Ok(()),
+        _ => Err(Skip::Secret(hits)),
     }
-    let text = files::read_limited(path, bytes).ok()?;
-    if text.contains(&0) {
-        return None;
-    }
-    match other.replace(&text) {
-        (Cow::Owned(clean), _) => Some(clean),
-        (Cow::Borrowed(_), _) => None,
-    }
+}
+
+/// What is packed in the place of a file, where that is not the file itself, and what was found in it. What has a zero
+/// byte is no text: lengths and offsets in it would no longer fit, and something in it is shaped like a token by chance.
+fn cleaned(path: &Path, bytes: u64, secrets: &Secrets) -> io::Result<(Option<Vec<u8>>, Hits)> {
+    let (mut redactor, mut is_text) = (secrets.redactor(), bytes <= LONGEST_TEXT);
+    files::scan_file(path, |piece| {
+        is_text &= !piece.contains(&0);
+        redactor.push(piece, &mut |_| {});
+    })?;
+    let hits = redactor.finish(&mut |_| {});
+    let instead = match (is_text, hits.known + hits.private) {
+        (true, _) if hits.total() + hits.paths > 0 => {
+            Some(secrets.redact(&files::read_limited(path, bytes)?).0)
+        }
+        (false, found) if found > 0 => Some(TOMBSTONE.to_vec()),
+        _ => None,
+    };
+    Ok((instead, hits))
 }
 
 #[cfg(test)]
@@ -185,7 +208,7 @@ mod tests {
             .set_len(1 << 42)
             .unwrap();
         assert_eq!(
-            pack(dir.path(), &HostNames::default()).unwrap(),
+            pack(dir.path(), &Secrets::default()).unwrap().0,
             BackendScratch {
                 count: 2,
                 bytes: 5,
@@ -204,10 +227,33 @@ mod tests {
     }
 
     #[test]
+    fn text_is_cleaned_and_what_is_no_text_is_withheld() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join(bundle::SCRATCH_DIR);
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("a"), "key hunter2 \\u0068unter2\n").unwrap();
+        fs::write(root.join("b"), b"\0\0hunter2\0").unwrap();
+        fs::write(root.join("c"), b"\0plain\0").unwrap();
+        fs::write(root.join("hunter2"), "x").unwrap();
+        std::os::unix::fs::symlink("/x/hunter2", root.join("link")).unwrap();
+        let mut secrets = Secrets::default();
+        secrets.add_credentials([b"hunter2".to_vec()]);
+        let (count, hits) = pack(dir.path(), &secrets).unwrap();
+        assert_eq!((count.count, count.skipped, hits.known), (3, 2, 5));
+        let packed = fs::read(dir.path().join(bundle::SCRATCH_TAR)).unwrap();
+        let holds = |text: &[u8]| memchr::memmem::find(&packed, text).is_some();
+        assert!(!holds(b"hunter2") && !holds(b"unter2"));
+        assert!(holds(
+            b"key [redacted:known-value] [redacted:known-value]\n"
+        ));
+        assert!(holds(TOMBSTONE) && holds(b"\0plain\0"));
+    }
+
+    #[test]
     fn nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(
-            pack(dir.path(), &HostNames::default()).unwrap(),
+            pack(dir.path(), &Secrets::default()).unwrap().0,
             BackendScratch::default()
         );
         assert!(!dir.path().join(bundle::SCRATCH_TAR).exists());

@@ -32,7 +32,6 @@ use crate::host;
 use crate::host::files;
 use crate::host::workers;
 
-const TOMBSTONE: &[u8] = b"withheld by CTO Harness: this artifact held a secret (secret_leak)\n";
 /// Files brought to the disk at a time.
 const SYNCS: usize = 8;
 const UNREACHED: &[u8] = b"verification was not reached\n";
@@ -50,8 +49,11 @@ impl OpenBundle {
     pub fn close(mut self, mut findings: Vec<Finding>) -> Result<SealedBundle, EvidenceError> {
         let sealing_since = Instant::now();
         let mut late = Vec::new();
-        let backend_scratch = match scratch::pack(&self.dir, &self.secrets.names) {
-            Ok(count) => count,
+        let backend_scratch = match scratch::pack(&self.dir, &self.secrets) {
+            Ok((count, hits)) => {
+                self.note_leak(bundle::SCRATCH_TAR, hits);
+                count
+            }
             Err(error) => {
                 self.make_room();
                 let _ = fs::remove_file(self.dir.join(bundle::SCRATCH_TAR));
@@ -63,7 +65,8 @@ impl OpenBundle {
         findings.extend(self.complete_artifacts());
         let unmarked = self.mark(&findings);
         findings.extend(unmarked);
-        findings.extend(self.scan());
+        self.drop_unused();
+        findings.extend(self.last_look()?);
         let freshness = self.freshness(&mut findings);
         let _ = self.trace("evidence.scan", TraceOutcome::Ok, sealing_since, None);
         self.write_completed(findings, &mut late)?;
@@ -244,32 +247,6 @@ impl OpenBundle {
         failed
     }
 
-    /// The last look for secrets. What is found here got past the redaction, so it is an alarm.
-    fn scan(&mut self) -> Vec<Finding> {
-        let mut found: Vec<String> = std::mem::take(&mut self.leaks);
-        for name in self.names() {
-            let scanned = name == bundle::TEST_LOG || name.starts_with("backend/");
-            if !scanned {
-                continue;
-            }
-            let path = self.dir.join(&name);
-            let mut redactor = self.secrets.redactor();
-            let read = files::scan_file(&path, |bytes| redactor.push(bytes, &mut |_| {}));
-            let hits = redactor.finish(&mut |_| {});
-            if read.is_ok() && hits.known > 0 {
-                found.push(format!("{name}: {} known value(s)", hits.known));
-                let _ = fs::write(&path, TOMBSTONE);
-            }
-        }
-        match found.is_empty() {
-            true => Vec::new(),
-            false => vec![Finding {
-                code: Code::SecretLeak,
-                detail: Some(found.join("; ")),
-            }],
-        }
-    }
-
     /// Records when each artifact was written; one older than the run does not belong to it.
     fn freshness(&self, findings: &mut Vec<Finding>) -> Freshness {
         let mut artifacts = BTreeMap::new();
@@ -302,7 +279,7 @@ impl OpenBundle {
     }
 
     /// Files the sums will list, but for the report.
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         list(&self.dir)
             .into_iter()
             .filter(|name| bundle::is_summed(name))
@@ -383,10 +360,9 @@ impl OpenBundle {
     /// and report. Gives the report's bytes and the digest of the sums.
     fn fix_bytes(&mut self, report: &Report) -> Result<(Vec<u8>, Digest), EvidenceError> {
         let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
-        self.write(
-            bundle::REPORT_MD,
-            report_md::render_report(report).as_bytes(),
-        )?;
+        let page = report_md::render_report(report);
+        self.must_be_clean(bundle::REPORT_MD, page.as_bytes())?;
+        self.write(bundle::REPORT_MD, page.as_bytes())?;
         let mut digests: BTreeMap<String, Digest> = BTreeMap::new();
         for name in self.names() {
             let found = files::scan_file(&self.dir.join(&name), |_| {}).map_err(|source| {
@@ -399,6 +375,7 @@ impl OpenBundle {
         }
         let report = report.clone().with_digests(digests.clone())?;
         let bytes = report.to_bytes()?;
+        self.must_be_clean(bundle::REPORT, &bytes)?;
         digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
         let sums = sums::format_sums(&digests);
         let sums_sha256 = Digest::of(sums.as_bytes());

@@ -197,11 +197,12 @@ impl Provider {
     /// What the redactor of the run must know to take it out.
     pub fn add_to(&self, secrets: &mut Secrets) {
         secrets.add_private(&self.route.endpoint);
-        secrets.add(self.route.credential.iter().map(Credential::known_value));
-        let headers = self.route.headers.iter();
-        secrets.add(headers.map(|(_, value)| value.known_value()));
+        secrets.add_credentials(self.route.credential.iter().map(Credential::known_value));
+        for (name, value) in &self.route.headers {
+            secrets.add_header(name, value.known_value());
+        }
         let proxy = self.route.proxy.iter();
-        secrets.add(proxy.flat_map(Proxy::known_values));
+        secrets.add_credentials(proxy.flat_map(Proxy::known_values));
     }
 }
 

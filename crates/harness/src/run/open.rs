@@ -3,10 +3,11 @@
 use cto_core::bundle;
 use cto_core::bundle::report::RunIdentity;
 use cto_core::gate::LaneFacts;
+use cto_core::task::contract::SealedContract;
 use cto_core::values::ids::RunId;
 
 use crate::evidence::keys::KeyStore;
-use crate::evidence::secrets::Secrets;
+use crate::evidence::secrets::{Quoted, Secrets};
 use crate::evidence::sign::{SignError, Signer};
 use crate::evidence::{EvidenceError, OpenBundle, Opening, reserve_run_dir};
 use crate::host::failure::Failure;
@@ -50,6 +51,7 @@ pub fn open(
         .provider
         .iter()
         .for_each(|provider| provider.add_to(&mut secrets));
+    contract_is_clean(&sealed_contract, &secrets)?;
     let told = instructions(request, &secrets)?.map(|told| (bundle::INSTRUCTIONS, told));
     let own = engine_manifest(request, &secrets)?.map(|own| (bundle::ENGINE_MANIFEST, own));
     let started_at = host::now();
@@ -72,12 +74,30 @@ pub fn open(
         identity,
         contract,
         sealed_contract,
-        beside: told.into_iter().chain(own).collect(),
+        // A run that a gate stopped starts nothing and tells nobody anything: the digests in its contract say enough.
+        beside: match planned.plan {
+            Some(_) => told.into_iter().chain(own).collect(),
+            None => Vec::new(),
+        },
         secrets,
         keys,
         goes_on: None,
     };
     OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
+}
+
+/// The contract goes into the bundle as it is: what it holds cannot be taken out.
+fn contract_is_clean(contract: &SealedContract, secrets: &Secrets) -> Result<(), Failure> {
+    let ours = secrets.of_documents(Quoted::Ourselves);
+    match ours.redact(&contract.bytes).1.total() {
+        0 => Ok(()),
+        _ => Err(Failure::usage(
+            "secret_contract",
+            "the task holds the credential of its model, or what is private of the endpoint",
+        )
+        .so("nothing ran")
+        .hint("the contract stands in the bundle as it is; say it in other words")),
+    }
 }
 
 /// What the engine is told beside the task. It stands in the bundle as it is, so it may hold nothing
@@ -130,6 +150,16 @@ fn cannot_sign(error: &SignError) -> Failure {
 
 /// Without a seal there is no verdict.
 pub fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
+    if let EvidenceError::Secret { .. } = error {
+        return Failure::internal(
+            "secret_in_evidence",
+            "the evidence held a secret and was not sealed",
+        )
+        .at(run_id.to_string())
+        .because(error)
+        .so("the run has no verdict; nothing counts as passed, and what held it is gone")
+        .hint("take the secret out of the task or the repository, or use another credential");
+    }
     Failure::internal("evidence_unwritable", "the evidence could not be sealed")
         .at(run_id.to_string())
         .because(error)

@@ -169,7 +169,8 @@ fn close(
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
     let identity = identity(run_id, &contract, &lines, &dir)?;
-    let mut secrets = Secrets::default();
+    // What a variable holds; a credential that a file or a program gave was told to the process that is gone.
+    let mut secrets = Secrets::from_env(env);
     secrets.names = host_names(&contract, home, env);
     let opening = Opening {
         identity,

@@ -41,15 +41,17 @@ pub fn run(
         });
         let mut redactor = bundle.secrets.redactor();
         let ended = supervise::run(&launch, execution.cancel, &mut |_, bytes| {
-            redactor.push(bytes, &mut |clean| step.hear(clean));
-            output.extend_from_slice(bytes);
-            let excess = output.len().saturating_sub(RECENT);
-            output.drain(..excess);
+            redactor.push(bytes, &mut |clean| {
+                step.hear(clean);
+                keep(&mut output, clean);
+            });
         })?;
-        redactor.finish(&mut |clean| step.hear(clean));
+        redactor.finish(&mut |clean| {
+            step.hear(clean);
+            keep(&mut output, clean);
+        });
         execution.clock.ran(ended.duration_ms);
-        let (clean, _) = bundle.secrets.redact(&output);
-        bundle.write(&format!("backend/{name}.log"), &clean)?;
+        bundle.write(&format!("backend/{name}.log"), &output)?;
         if let Some(contained) = ended.contained {
             bundle.contained(contained.report(&format!("setup: {command}")));
         }
@@ -72,4 +74,11 @@ pub fn run(
         }
     }
     Ok(workspace.check_setup(execution.plan)?)
+}
+
+/// The end of what was printed, cut only once it is clean: of half a value nobody finds the rest.
+fn keep(output: &mut Vec<u8>, clean: &[u8]) {
+    output.extend_from_slice(clean);
+    let excess = output.len().saturating_sub(RECENT);
+    output.drain(..excess);
 }

@@ -18,8 +18,15 @@ const COUNTED: usize = 1 << 20;
 /// The end of what was printed. A line of one stream must not begin in the middle of the other's.
 pub(super) struct Recent {
     most: usize,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
+    stdout: Kept,
+    stderr: Kept,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    /// Did something come before them?
+    is_cut: bool,
 }
 
 impl Default for Recent {
@@ -33,8 +40,8 @@ impl Recent {
     pub fn of(most: usize) -> Self {
         Self {
             most,
-            stdout: Vec::new(),
-            stderr: Vec::new(),
+            stdout: Kept::default(),
+            stderr: Kept::default(),
         }
     }
 
@@ -44,16 +51,17 @@ impl Recent {
             Stream::Stderr => &mut self.stderr,
         };
         let fresh = bytes.len().min(self.most);
-        let excess = (kept.len() + fresh).saturating_sub(self.most);
-        kept.drain(..excess);
-        kept.extend_from_slice(&bytes[bytes.len() - fresh..]);
+        let excess = (kept.bytes.len() + fresh).saturating_sub(self.most);
+        kept.is_cut |= excess > 0 || fresh < bytes.len();
+        kept.bytes.drain(..excess);
+        kept.bytes.extend_from_slice(&bytes[bytes.len() - fresh..]);
     }
 
     pub fn text(&self) -> String {
         format!(
             "{}\n{}",
-            String::from_utf8_lossy(&self.stdout),
-            String::from_utf8_lossy(&self.stderr)
+            String::from_utf8_lossy(&self.stdout.bytes),
+            String::from_utf8_lossy(&self.stderr.bytes)
         )
     }
 
@@ -85,10 +93,21 @@ impl Recent {
     }
 
     fn clean(&self, secrets: &Secrets) -> [String; 2] {
-        [&self.stdout, &self.stderr].map(|bytes| {
-            let (clean, _) = secrets.redact(bytes);
+        [&self.stdout, &self.stderr].map(|kept| {
+            let (clean, _) = secrets.redact(kept.whole_lines());
             String::from_utf8_lossy(&clean).into_owned()
         })
+    }
+}
+
+impl Kept {
+    /// Of a line whose beginning is gone the rest may be half a secret, which nobody would find.
+    fn whole_lines(&self) -> &[u8] {
+        let first = match self.is_cut {
+            true => memchr::memchr(b'\n', &self.bytes).map_or(self.bytes.len(), |at| at + 1),
+            false => 0,
+        };
+        &self.bytes[first..]
     }
 }
 
@@ -112,7 +131,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, ["test one ... FAILED", "Running two"]);
         recent.push(Stream::Stdout, &vec![b'x'; COUNTED + 9]);
-        assert_eq!(recent.stdout.len(), COUNTED);
+        assert_eq!(recent.stdout.bytes.len(), COUNTED);
     }
 
     #[test]
@@ -127,7 +146,7 @@ mod tests {
         assert_eq!(words.lacking(end, &secrets), [""; 0]);
         words.push(Stream::Stdout, &vec![b'x'; 3 * TAIL]);
         words.push(Stream::Stdout, b"y");
-        assert_eq!(words.stdout.len(), TAIL);
-        assert!(words.stdout.ends_with(b"xy"));
+        assert_eq!(words.stdout.bytes.len(), TAIL);
+        assert!(words.stdout.bytes.ends_with(b"xy"));
     }
 }

@@ -151,8 +151,10 @@ impl<'b> Listener<'b> {
     }
 
     fn hold(&mut self, from: Source, piece: &[u8]) {
+        // Beyond it as far as a value may go on that began before it: what is cut is cut clean.
+        let beyond = self.secrets.map_or(0, Secrets::longest);
         let line = self.held(from);
-        let room = LONGEST_LINE.saturating_sub(line.len());
+        let room = (LONGEST_LINE + beyond).saturating_sub(line.len());
         line.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
@@ -166,8 +168,8 @@ impl<'b> Listener<'b> {
     fn hear_line(&mut self, from: Source, line: &[u8], desk: &mut Desk) {
         match (self.secrets, from) {
             (Some(secrets), Source::Stdout) => {
+                let clean = secrets.redact_beginning(line, LONGEST_LINE);
                 let line = &line[..line.len().min(LONGEST_LINE)];
-                let clean = secrets.redact(line).0;
                 let (parsed, reply) = self.parser.converse(line, &clean);
                 // Before anything is written down: somebody waits.
                 tell(desk, reply);

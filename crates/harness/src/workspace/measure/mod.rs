@@ -291,7 +291,7 @@ impl Workspace {
     }
 
     /// How many of these values no file of the baseline holds.
-    fn not_in_baseline(&self, private: &BTreeSet<&[u8]>) -> Result<u64, WorkspaceError> {
+    fn not_in_baseline(&self, private: &BTreeSet<Vec<u8>>) -> Result<u64, WorkspaceError> {
         let mut missing = private.clone();
         let Some(longest) = missing.iter().map(|value| value.len()).max() else {
             return Ok(0);

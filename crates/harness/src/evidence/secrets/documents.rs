@@ -1,0 +1,64 @@
+//! Secrets in documents of our own: what others decoded from what somebody else wrote. Their strings are cleaned where
+//! they are recorded, and the words of their shape stay.
+
+use serde_json::Value as Json;
+
+use super::{Hits, Secrets};
+
+/// Whose words a document holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quoted {
+    /// Those of an engine or a model: everything is looked for.
+    Others,
+    /// Our own: the credential, and what is private of the endpoint. What a variable's name only hints at could be a
+    /// name that the contract says too.
+    Ourselves,
+    /// Names of the repository's, which may speak of the endpoint itself: the credential.
+    Repository,
+}
+
+impl Secrets {
+    /// What is looked for in such a document. Paths of this host have their own way there.
+    pub fn of_documents(&self, quoted: Quoted) -> Self {
+        let certain = |values: &[super::Value]| {
+            let values = values.iter().filter(|value| value.certain);
+            values.cloned().collect()
+        };
+        let (known, private) = match quoted {
+            Quoted::Others => (self.known.clone(), self.private.clone()),
+            Quoted::Ourselves => (certain(&self.known), certain(&self.private)),
+            Quoted::Repository => (certain(&self.known), Vec::new()),
+        };
+        Self {
+            known,
+            private,
+            values_only: quoted != Quoted::Others,
+            names: super::HostNames::default(),
+        }
+    }
+
+    /// Has it nothing to look for but shapes?
+    pub fn knows_nothing(&self) -> bool {
+        self.known.is_empty() && self.private.is_empty()
+    }
+
+    /// Cleans every string of a document; says what was found.
+    pub fn clean(&self, document: &mut Json) -> Hits {
+        match document {
+            Json::String(text) => {
+                let (clean, hits) = self.redact(text.as_bytes());
+                if hits.total() > 0 {
+                    *text = String::from_utf8_lossy(&clean).into_owned();
+                }
+                hits
+            }
+            Json::Array(items) => items
+                .iter_mut()
+                .fold(Hits::default(), |all, item| all.and(self.clean(item))),
+            Json::Object(map) => map
+                .values_mut()
+                .fold(Hits::default(), |all, item| all.and(self.clean(item))),
+            Json::Null | Json::Bool(_) | Json::Number(_) => Hits::default(),
+        }
+    }
+}
