@@ -3,7 +3,7 @@
 //!
 //! - this file: what a manifest says; `own_folder.rs` where an engine is started and what it writes in its workspace; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
-//!   the operator's own may not say
+//!   the operator's own may not say, and `own_secrets.rs` what it may not hold
 //! - `limits.rs` limits of its own; `supervision.rs` how it is watched; `questions.rs` what it is asked about itself; `interpreter.rs`
 //!   the smallest version of what runs the engine's file; `tools.rs` the engine's
 //!   tools, as a scripted model calls them
@@ -13,6 +13,7 @@ pub mod interpreter;
 mod limits;
 pub mod own;
 mod own_folder;
+mod own_secrets;
 pub mod places;
 pub mod questions;
 mod supervision;

@@ -2,8 +2,9 @@
 //! bring an engine, and nothing of the house: no name, no gate and no program that is already there.
 
 use super::places::Step;
-use super::{DEFAULT_ENGINE, Dialect, Manifest, ManifestError, Program, gate_variable, position};
-use crate::records::secret_shape;
+use super::{
+    DEFAULT_ENGINE, Dialect, Manifest, ManifestError, Program, gate_variable, own_secrets, position,
+};
 use crate::task::again::REVERIFY;
 use crate::values::ids::EngineId;
 use crate::values::text::is_dangerous;
@@ -32,20 +33,21 @@ impl Manifest {
         built_in: &[Self],
     ) -> Result<Self, ManifestError> {
         let mut manifest = Self::parse(file, text)?;
-        match manifest.not_ones_own(stem, built_in) {
+        let mistake = manifest
+            .not_ones_own(stem, built_in)
+            .map(|(at, what)| (position(text, &at), what))
+            .or_else(|| own_secrets::secret(text));
+        match mistake {
             None => {
                 manifest.own_text = Some(text.to_owned());
                 Ok(manifest)
             }
-            Some((at, what)) => {
-                let (line, column) = position(text, &at);
-                Err(ManifestError {
-                    file: file.to_owned(),
-                    line,
-                    column,
-                    what,
-                })
-            }
+            Some(((line, column), what)) => Err(ManifestError {
+                file: file.to_owned(),
+                line,
+                column,
+                what,
+            }),
         }
     }
 
@@ -79,33 +81,7 @@ impl Manifest {
             let what = "this dialect is the scripted engine's";
             return at(&["invocation", "dialect"], what);
         }
-        self.secret()
-    }
-
-    /// What looks like a secret has no place in a file that goes into every bundle.
-    fn secret(&self) -> Option<(Vec<Step>, String)> {
-        let own = self.invocation.as_ref()?;
-        let in_argv = own.argv.iter().enumerate().map(|(at, word)| {
-            let way = vec![Step::from("argv"), Step::from(at)];
-            (way, word.as_str())
-        });
-        let in_env = own.env.iter().map(|(name, value)| {
-            let way = vec![Step::from("env"), Step::from(name.as_str())];
-            (way, value.as_str())
-        });
-        let in_files = own.files.iter().enumerate().map(|(at, file)| {
-            let way = vec![Step::from("files"), Step::from(at), Step::from("text")];
-            (way, file.text.as_str())
-        });
-        in_argv
-            .chain(in_env)
-            .chain(in_files)
-            .find_map(|(way, text)| {
-                let why = secret_shape(text)?;
-                let at = [Step::from("invocation")].into_iter().chain(way).collect();
-                let what = format!("this {why}; a credential has no place in a manifest");
-                Some((at, what))
-            })
+        None
     }
 }
 

@@ -149,4 +149,15 @@ mod tests {
         assert_eq!(words.stdout.bytes.len(), TAIL);
         assert!(words.stdout.bytes.ends_with(b"xy"));
     }
+
+    #[test]
+    fn the_half_of_a_value_that_a_cut_left_is_left_out() {
+        let mut words = Recent::of(40);
+        let mut secrets = Secrets::default();
+        secrets.add([b"a-known-value".to_vec()]);
+        let text = b"sh: 1: a-known-value: not found\nsh: 1: other: not found\n";
+        words.push(Stream::Stderr, text);
+        assert!(words.text().contains("alue"), "the cut is in the value");
+        assert_eq!(words.clean(&secrets)[1], "sh: 1: other: not found\n");
+    }
 }

@@ -12,5 +12,6 @@ pub mod overlay;
 pub mod programs;
 pub mod run;
 pub mod run_all;
+pub mod secrets;
 pub mod try_real;
 pub mod try_run;
