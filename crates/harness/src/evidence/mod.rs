@@ -1,7 +1,7 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
 //! - `mod.rs` the open bundle, `opening.rs` what it starts from, `clock.rs` its times; `seal.rs` closing it,
-//!   `last_look.rs` just before; `lock.rs` who writes it; `scratch.rs` what the engine left, packed
+//!   `cleaning.rs` what is recorded in it, `last_look.rs` just before the seal; `lock.rs` who writes it; `scratch.rs` what the engine left, packed
 //! - `secrets/` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
 //!   and `sign/` who signs it; `signers.rs` who may approve
 //!
@@ -16,6 +16,7 @@ pub mod secrets;
 pub mod sign;
 pub mod signers;
 
+mod cleaning;
 mod last_look;
 mod lock;
 mod opening;
@@ -52,7 +53,7 @@ pub use seal::SealedBundle;
 
 use crate::evidence::clock::{Before, Clock, millis};
 use crate::evidence::keys::KeyStore;
-use crate::evidence::secrets::{Hits, Quoted, Secrets};
+use crate::evidence::secrets::{Quoted, Secrets};
 use crate::evidence::sign::SignError;
 use crate::host::{self, Home};
 
@@ -263,7 +264,7 @@ impl OpenBundle {
 
     /// Appends one event: checked by the state machine, chained, synced at barriers.
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
-        let quoted = quoted_in(event.kind());
+        let quoted = cleaning::quoted_in(event.kind());
         let event = self.cleaned(bundle::EVENTS, event, quoted)?;
         let mut next = self.folded.clone();
         next.push(&event)?;
@@ -291,53 +292,6 @@ impl OpenBundle {
         self.count += 1;
         self.last_event = Some(now);
         Ok(())
-    }
-
-    /// Words of this document are quoted as they stand, paths of the host in them included.
-    pub fn quote(&mut self, document: &impl serde::Serialize) -> Result<(), EvidenceError> {
-        let words = serde_json::to_value(document).map_err(JsonError::Write)?;
-        let more = self.secrets.names.spoken(&words);
-        self.spoken.extend(more);
-        Ok(())
-    }
-
-    fn in_documents(&self, quoted: Quoted) -> &Secrets {
-        let [others, ourselves, repository] = &self.of_documents;
-        match quoted {
-            Quoted::Others => others,
-            Quoted::Ourselves => ourselves,
-            Quoted::Repository => repository,
-        }
-    }
-
-    /// A document of ours without secrets, and with other names for paths of this host. Whoever decoded what stands in
-    /// it may have made a value of what was none in the bytes.
-    fn cleaned<T>(
-        &mut self,
-        artifact: &str,
-        document: T,
-        quoted: Quoted,
-    ) -> Result<T, EvidenceError>
-    where
-        T: serde::Serialize + serde::de::DeserializeOwned,
-    {
-        let secrets = self.in_documents(quoted);
-        let nothing_to_find = secrets.knows_nothing() && quoted != Quoted::Others;
-        if self.secrets.names.is_empty() && nothing_to_find {
-            return Ok(document);
-        }
-        let mut value = serde_json::to_value(&document).map_err(JsonError::Write)?;
-        let renamed = self.secrets.names.rename(&mut value, &self.spoken);
-        let hits = secrets.clean(&mut value);
-        self.note_leak(artifact, hits);
-        match (renamed, hits.total()) {
-            (false, 0) => Ok(document),
-            (true, 0) => Ok(serde_json::from_value(value).map_err(JsonError::Shape)?),
-            // A word of its shape: nothing could be said without it.
-            _ => serde_json::from_value(value).map_err(|_| EvidenceError::Secret {
-                artifact: artifact.to_owned(),
-            }),
-        }
     }
 
     fn sync_events(&self) -> Result<(), EvidenceError> {
@@ -389,22 +343,6 @@ impl OpenBundle {
         let mut bytes = cto_core::values::json::canonical(&line)?;
         bytes.push(b'\n');
         self.trace.append(&bytes)
-    }
-
-    /// Something the report says of the engine beside its verdict.
-    pub fn warn(&mut self, warning: String) {
-        let (warning, _) = self
-            .in_documents(Quoted::Ourselves)
-            .redact(warning.as_bytes());
-        let warning = self.secrets.names.name(&warning);
-        let warning = String::from_utf8_lossy(&warning).into_owned();
-        self.identity.engine.warnings.push(warning);
-    }
-
-    /// Text from outside, without secrets or dangerous characters.
-    pub fn clean(&self, text: &str) -> String {
-        let (bytes, _) = self.secrets.redact(text.as_bytes());
-        cto_core::values::text::tame_excerpt(&String::from_utf8_lossy(&bytes))
     }
 
     /// Writes an artifact whole.
@@ -466,26 +404,6 @@ impl OpenBundle {
 
     pub fn scratch_dir(&self) -> PathBuf {
         self.dir.join(bundle::SCRATCH_DIR)
-    }
-
-    /// Remembers that a stream or patch held a secret; the run cannot pass.
-    pub fn note_leak(&mut self, place: &str, hits: Hits) {
-        if hits.known > 0 {
-            *self.leaks.entry(place.to_owned()).or_default() += hits.known;
-        }
-    }
-}
-
-/// Whose words an event holds.
-fn quoted_in(kind: EventType) -> Quoted {
-    match kind {
-        EventType::PatchApplied
-        | EventType::GitDiffChecked
-        | EventType::VerificationCompleted
-        | EventType::BranchPolicyRecorded
-        | EventType::BranchPolicyChecked => Quoted::Repository,
-        kind if kind.is_engine() => Quoted::Others,
-        _ => Quoted::Ourselves,
     }
 }
 

@@ -110,6 +110,7 @@ pub fn run_asking(
         let mut still = waiting(cancel, progress);
         plan::plan(request, footing, answered, (env, home), &own, &mut still)
     };
+    open::contract_is_clean(&planned, env)?;
     let owed = Owed::begin(&mut planned, request, &own, env, home, cancel)?;
 
     // Open: from here on everything is evidence.

@@ -3,8 +3,8 @@
 use cto_core::bundle;
 use cto_core::bundle::report::RunIdentity;
 use cto_core::gate::LaneFacts;
-use cto_core::task::contract::SealedContract;
 use cto_core::values::ids::RunId;
+use cto_core::values::json::JsonError;
 
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::{Quoted, Secrets};
@@ -24,6 +24,39 @@ pub fn keys(home: &Home) -> Result<KeyStore, Failure> {
     Ok(keys)
 }
 
+/// The contract goes into bundles as it is: what it holds cannot be taken out. Asked before anything is written, the bundle of
+/// a run that this one is compared with included.
+pub fn contract_is_clean(planned: &Planned, env: &Env) -> Result<(), Failure> {
+    let sealed = planned
+        .contract
+        .seal()
+        .map_err(|error| unwritable(&error))?;
+    let ours = secrets_of(planned, env).of_documents(Quoted::Ourselves);
+    match ours.redact(&sealed.bytes).1.total() {
+        0 => Ok(()),
+        _ => Err(Failure::usage(
+            "secret_contract",
+            "the task holds the credential of its model, or what is private of the endpoint",
+        )
+        .so("nothing ran")
+        .hint("the contract stands in the bundle as it is; say it in other words")),
+    }
+}
+
+/// What must not stand in the evidence.
+fn secrets_of(planned: &Planned, env: &Env) -> Secrets {
+    let mut secrets = Secrets::from_env(env);
+    planned
+        .provider
+        .iter()
+        .for_each(|provider| provider.add_to(&mut secrets));
+    secrets
+}
+
+fn unwritable(error: &JsonError) -> Failure {
+    Failure::internal("contract_unwritable", "the contract cannot be written").because(error)
+}
+
 /// Reserves the run's directory and opens its bundle.
 pub fn open(
     request: &Request,
@@ -34,9 +67,7 @@ pub fn open(
     progress: &mut dyn Progress,
 ) -> Result<OpenBundle, Failure> {
     let contract = planned.contract.clone();
-    let sealed_contract = contract.seal().map_err(|e| {
-        Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
-    })?;
+    let sealed_contract = contract.seal().map_err(|error| unwritable(&error))?;
     if let Some(view) = &planned.source {
         repositories::remember(home, &view.repo.top).map_err(|error| {
             Failure::internal("state_unwritable", "where the repository is cannot be kept")
@@ -45,13 +76,8 @@ pub fn open(
                 .so("nothing ran")
         })?;
     }
-    let mut secrets = Secrets::from_env(env);
+    let mut secrets = secrets_of(planned, env);
     secrets.names = source::host_names(planned, request, env);
-    planned
-        .provider
-        .iter()
-        .for_each(|provider| provider.add_to(&mut secrets));
-    contract_is_clean(&sealed_contract, &secrets)?;
     let told = instructions(request, &secrets)?.map(|told| (bundle::INSTRUCTIONS, told));
     let own = engine_manifest(request, &secrets)?.map(|own| (bundle::ENGINE_MANIFEST, own));
     let started_at = host::now();
@@ -84,20 +110,6 @@ pub fn open(
         goes_on: None,
     };
     OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
-}
-
-/// The contract goes into the bundle as it is: what it holds cannot be taken out.
-fn contract_is_clean(contract: &SealedContract, secrets: &Secrets) -> Result<(), Failure> {
-    let ours = secrets.of_documents(Quoted::Ourselves);
-    match ours.redact(&contract.bytes).1.total() {
-        0 => Ok(()),
-        _ => Err(Failure::usage(
-            "secret_contract",
-            "the task holds the credential of its model, or what is private of the endpoint",
-        )
-        .so("nothing ran")
-        .hint("the contract stands in the bundle as it is; say it in other words")),
-    }
 }
 
 /// What the engine is told beside the task. It stands in the bundle as it is, so it may hold nothing
