@@ -2,8 +2,8 @@
 //! got past it, so it is an alarm, and nothing that was found is sealed.
 //!
 //! What an engine or a check wrote, and a patch, give way to a mark, and the run fails of it: their events tell what they
-//! were. Documents of our own cannot give way, for chain and report are bound to them: such a bundle is never sealed, and
-//! not even a later recovery finds what stood there. What is packed was looked at before: see `scratch.rs`.
+//! were. Documents of our own cannot give way, for chain and report are bound to them: such a run has no verdict, and what a
+//! later recovery seals has neither that document nor the contract. What is packed was looked at before: see `scratch.rs`.
 
 use std::fs;
 

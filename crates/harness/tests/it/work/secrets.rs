@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use cto_testkit::{Case, House, ORACLE, print, script, shell, write};
+use cto_testkit::{Bundle, Case, House, ORACLE, print, script, shell, write};
 
 use crate::engines::known::{LAB, environment, put};
 use crate::fixtures::pi_lab::{Agent, KEY, KEY_VARIABLE, Lab, PROBE};
@@ -187,7 +187,7 @@ fn a_credential_that_no_bundle_could_be_kept_free_of_runs_nothing() {
     let blockers = bundle.report()["blockers"].to_string();
     assert!(blockers.contains("shorter than 4 bytes"), "{blockers}");
 
-    // A word of every report: it could not be sealed without it, and stays open for ever.
+    // A word of every report: it cannot be sealed without it.
     let lab = lab.with(KEY_VARIABLE, "artifact_digests");
     let unsealed = run(&lab, &case);
     assert!(
@@ -205,6 +205,9 @@ fn a_credential_that_no_bundle_could_be_kept_free_of_runs_nothing() {
         contract.starts_with("withheld by CTO Harness"),
         "{contract}"
     );
+    // What is recovered is a run whose contract nobody knows any more.
     lab.house.cto(&["recover"]);
-    assert!(!open.join("report.json").exists());
+    let recovered = Bundle::at(open);
+    assert_eq!(recovered.json("contract.json")["invalid"], true);
+    assert_ne!(recovered.status(), "pass");
 }
