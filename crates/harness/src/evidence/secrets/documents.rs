@@ -62,3 +62,36 @@ impl Secrets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cto_core::wire::endpoint::Endpoint;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_string_is_cleaned_as_far_as_its_speaker_could_mean_it() {
+        let mut secrets = Secrets::default();
+        secrets.add_credentials([b"hunter2".to_vec()]);
+        secrets.add([b"my-project-key-1".to_vec()]);
+        secrets.add_private(&Endpoint::parse("https://gate.corp.example/v1").unwrap());
+        let said = json!({"a": ["hunter2", 1], "b": {"c": "my-project-key-1", "d": "at Gate.corp.example"}});
+        let (known, mark) = ("my-project-key-1", "[redacted:known-value]");
+        let (host, hidden) = ("at Gate.corp.example", "at [redacted:endpoint]");
+        for (quoted, c, d, found) in [
+            (Quoted::Others, mark, hidden, (2, 1)),
+            (Quoted::Ourselves, known, hidden, (1, 1)),
+            (Quoted::Repository, known, host, (1, 0)),
+        ] {
+            let mut document = said.clone();
+            let hits = secrets.of_documents(quoted).clean(&mut document);
+            assert_eq!(
+                document,
+                json!({"a": [mark, 1], "b": {"c": c, "d": d}}),
+                "{quoted:?}"
+            );
+            assert_eq!((hits.known, hits.private), found, "{quoted:?}");
+        }
+    }
+}
