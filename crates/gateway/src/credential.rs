@@ -11,8 +11,6 @@ use std::time::Duration;
 use crate::operator_program::{self, OperatorProgram, ProgramError};
 
 const MAX_LENGTH: usize = 16 * 1024;
-/// A shorter one could be part of any word: nothing could be kept free of it.
-pub const MIN_LENGTH: usize = 4;
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
 /// The secret that the endpoint asks for.
@@ -56,10 +54,6 @@ pub enum CredentialError {
     Command(#[from] ProgramError),
     #[error("the credential is empty")]
     Empty,
-    #[error(
-        "the credential is shorter than {MIN_LENGTH} bytes, too short to be kept out of anything"
-    )]
-    TooShort,
     #[error("the credential is longer than {MAX_LENGTH} bytes")]
     TooLong,
     #[error("the credential holds a line break, a space or a character outside ASCII")]
@@ -92,9 +86,6 @@ impl Credential {
         }
         if bytes.len() > MAX_LENGTH {
             return Err(CredentialError::TooLong);
-        }
-        if trimmed.len() < MIN_LENGTH {
-            return Err(CredentialError::TooShort);
         }
         // It goes into a header: what ends a header line must not be in it.
         if !trimmed.iter().all(u8::is_ascii_graphic) {
@@ -191,7 +182,6 @@ mod tests {
             (CredentialClass::File(file), "longer than"),
             (shell("exit 3"), "ended with"),
             (shell("echo"), "is empty"),
-            (shell("echo hid"), "is shorter than 4 bytes"),
             (shell("yes hidden"), "longer than"),
             (shell("echo hidden; echo hidden"), "holds a line break"),
             (

@@ -20,14 +20,10 @@ pub enum Quoted {
 impl Secrets {
     /// What is looked for in such a document. Paths of this host have their own way there.
     pub fn of_documents(&self, quoted: Quoted) -> Self {
-        let certain = |values: &[super::Value]| {
-            let values = values.iter().filter(|value| value.certain);
-            values.cloned().collect()
-        };
         let (known, private) = match quoted {
             Quoted::Others => (self.known.clone(), self.private.clone()),
-            Quoted::Ourselves => (certain(&self.known), certain(&self.private)),
-            Quoted::Repository => (certain(&self.known), Vec::new()),
+            Quoted::Ourselves => (self.known.certain(), self.private.certain()),
+            Quoted::Repository => (self.known.certain(), super::Values::new(true)),
         };
         Self {
             known,

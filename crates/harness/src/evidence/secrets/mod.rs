@@ -3,14 +3,15 @@
 //! names for are replaced on the same way.
 //!
 //! - this file: the values, and where they stand in a text
-//! - `spelled.rs` the spellings of one in which it is looked for; `shapes.rs` tokens that nobody had to know
+//! - `values.rs` the spellings in which one is looked for; `unescaped.rs` a text as it is meant; `shapes.rs` tokens that nobody had to know
 //! - `redactor.rs` taking out of a stream; `patch.rs` counting in a patch; `documents.rs` documents of our own
 
 mod documents;
 mod patch;
 mod redactor;
 mod shapes;
-mod spelled;
+mod unescaped;
+mod values;
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -22,34 +23,41 @@ pub use redactor::Redactor;
 
 use crate::evidence::host_names::{self, HostName, HostNames};
 use crate::host::Env;
-use spelled::Spelled;
+use unescaped::unescaped;
+use values::Values;
 
 /// A shorter part of an endpoint is a word like any other.
 const MIN_PRIVATE: usize = 8;
-/// A shorter value is in every second word. The gateway refuses such a credential where it reads it.
+/// A shorter value is in every second word.
 const MIN_CREDENTIAL: usize = 4;
+/// A shorter word of letters alone is what servers that ask for no key are told instead of one: `EMPTY`, `ollama`, `dummy`.
+const MIN_WORD: usize = 8;
 /// Longest unfinished match held back while waiting for its end.
 const MAX_HELD: usize = 64 * 1024;
 /// Longer than any token of one line is likely to be; whole lines do not wait for it.
 const MIN_WINDOW: usize = 8 * 1024;
 
 /// Values that must never leave this process.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Secrets {
-    known: Vec<Value>,
+    known: Values,
     /// By which an endpoint of the operator's could be recognised. It is taken out like a secret, but
     /// a repository that names it itself leaks nothing.
-    private: Vec<Value>,
+    private: Values,
     /// Are tokens not looked for that are only shaped like some?
     values_only: bool,
     pub names: HostNames,
 }
 
-#[derive(Clone)]
-struct Value {
-    spelled: Spelled,
-    /// Is it what the run itself uses? Else it is a variable whose name says that it may be a secret.
-    certain: bool,
+impl Default for Secrets {
+    fn default() -> Self {
+        Self {
+            known: Values::new(false),
+            private: Values::new(true),
+            values_only: false,
+            names: HostNames::default(),
+        }
+    }
 }
 
 impl Secrets {
@@ -82,22 +90,21 @@ impl Secrets {
         let strings = endpoint.private_strings().into_iter();
         let values = strings.map(String::into_bytes);
         for value in values.filter(|value| value.len() >= MIN_PRIVATE) {
-            put(&mut self.private, Spelled::name(value), certain);
+            self.private.put(value, certain);
         }
     }
 
     /// Values that may be secrets. Short and common ones are no alarms.
     pub fn add(&mut self, values: impl IntoIterator<Item = Vec<u8>>) {
         for value in values.into_iter().filter(|value| could_be_secret(value)) {
-            put(&mut self.known, Spelled::exact(value), false);
+            self.known.put(value, false);
         }
     }
 
-    /// What authenticates this operator somewhere: it is looked for whatever it looks like.
+    /// What authenticates this operator somewhere: it is looked for whatever it looks like, but for a placeholder.
     pub fn add_credentials(&mut self, values: impl IntoIterator<Item = Vec<u8>>) {
-        let values = values.into_iter();
-        for value in values.filter(|value| value.len() >= MIN_CREDENTIAL) {
-            put(&mut self.known, Spelled::exact(value), true);
+        for value in values.into_iter().filter(|value| !is_placeholder(value)) {
+            self.known.put(value, true);
         }
     }
 
@@ -129,19 +136,15 @@ impl Secrets {
     }
 
     fn may_cross_lines(&self, text: &[u8]) -> bool {
-        let crosses = |value: &Value| value.spelled.bytes().contains(&b'\n');
-        self.known.iter().any(crosses)
+        self.known.iter().any(|value| value.contains(&b'\n'))
             || self.names.cross_lines()
             || memchr::memmem::find(text, b"-----BEGIN").is_some()
     }
 
     /// No spelling of anything is longer.
     pub fn longest(&self) -> usize {
-        let values = self.known.iter().chain(&self.private);
-        let longest = values.map(|value| value.spelled.longest()).max();
-        longest
-            .unwrap_or(0)
-            .max(self.names.longest() + host_names::LOOK_AHEAD)
+        let values = self.known.longest().max(self.private.longest());
+        values.max(self.names.longest() + host_names::LOOK_AHEAD)
     }
 
     /// Non-overlapping hits in order of position. `before` is what came before the text.
@@ -153,12 +156,14 @@ impl Secrets {
         };
         let paths = self.names.find(before, text);
         let mut hits: Vec<Hit> = paths.into_iter().map(named).collect();
+        let read = match self.knows_nothing() {
+            true => None,
+            false => unescaped(text),
+        };
         for (values, what) in [(&self.known, What::Known), (&self.private, What::Private)] {
-            for value in values {
-                value.spelled.each(text, &mut |start, end| {
-                    hits.push(Hit { start, end, what });
-                });
-            }
+            values.each(text, read.as_ref(), &mut |start, end| {
+                hits.push(Hit { start, end, what });
+            });
         }
         if !self.values_only {
             shapes::each(text, &mut |start, end| {
@@ -191,8 +196,9 @@ impl Secrets {
 
     /// Private values that stand in a text exactly.
     fn private_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = &'s [u8]> {
-        let values = self.private.iter().map(|value| value.spelled.bytes());
-        values.filter(|value| memchr::memmem::find(text, value).is_some())
+        self.private
+            .iter()
+            .filter(|value| memchr::memmem::find(text, value).is_some())
     }
 }
 
@@ -209,16 +215,6 @@ enum What {
     Shape,
     Private,
     Path(HostName),
-}
-
-fn put(values: &mut Vec<Value>, spelled: Spelled, certain: bool) {
-    match values
-        .iter_mut()
-        .find(|have| have.spelled.bytes() == spelled.bytes())
-    {
-        Some(have) => have.certain |= certain,
-        None => values.push(Value { spelled, certain }),
-    }
 }
 
 fn name_looks_secret(name: &str) -> bool {
@@ -242,6 +238,11 @@ fn names_endpoint(name: &str) -> bool {
     ["BASE_URL", "ENDPOINT"]
         .iter()
         .any(|word| name.contains(word))
+}
+
+fn is_placeholder(value: &[u8]) -> bool {
+    let is_word = value.iter().all(u8::is_ascii_alphabetic);
+    value.len() < MIN_CREDENTIAL || (is_word && value.len() < MIN_WORD)
 }
 
 /// Short or monotonous values and plain paths are not alarms.

@@ -213,7 +213,7 @@ fn escaped(text: &str) -> String {
 #[test]
 fn a_credential_is_looked_for_whatever_it_looks_like() {
     for value in [
-        "abcd",
+        "abc1",
         "hunter2",
         "aaaaaaaaaaaaaaaa",
         "/etc/my-key",
@@ -232,6 +232,10 @@ fn a_credential_is_looked_for_whatever_it_looks_like() {
             "a variable's is no alarm"
         );
     }
+    let mut s = Secrets::default();
+    let placeholders = ["EMPTY", "ollama", "none", "x", "123"];
+    s.add_credentials(placeholders.map(|word| word.as_bytes().to_vec()));
+    assert!(s.knows_nothing(), "what stands for no key is none");
     let mut s = Secrets::default();
     s.add_header("X-Api-Key", b"hunter2".to_vec());
     s.add_header("X-Region", b"north-1".to_vec());
