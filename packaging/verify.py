@@ -434,11 +434,12 @@ def check_report(files, report, listed):
         raise Bad(f"{REPORT}: its digests are not those of the files")
     if report.get("contract_digest") != listed[CONTRACT]:
         raise Bad(f"{CONTRACT}: the report names another contract")
-    check_instructions(files, read_json(CONTRACT, files.bytes[CONTRACT]))
+    check_instructions(files, report, read_json(CONTRACT, files.bytes[CONTRACT]))
 
 
-def check_instructions(files, contract):
-    """What the engine was told beside its task: the bytes that the contract names, and none where it names none."""
+def check_instructions(files, report, contract):
+    """What the engine was told beside its task: the bytes that the contract names, and none where it names none. Where none
+    was started nobody was told anything."""
     contract = contract if isinstance(contract, dict) else {}
     named, found = contract.get("instructions_sha256"), files.digests.get(INSTRUCTIONS)
     if named == found:
@@ -449,7 +450,10 @@ def check_instructions(files, contract):
         raise Bad(f"{INSTRUCTIONS}: is not what the contract names")
     # A patch judged again: nobody was told anything, and the bundle of the run before holds the bytes.
     lane = contract.get("lane")
-    if not isinstance(lane, dict) or lane.get("engine") != REVERIFY:
+    again = isinstance(lane, dict) and lane.get("engine") == REVERIFY
+    lines = [read_json(EVENTS, line) for line in files.bytes[EVENTS].splitlines()]
+    started = any(not isinstance(line, dict) or line.get("type") == "engine.started" for line in lines)
+    if (started or report.get("kind") == "settlement") and not again:
         raise Bad(f"{INSTRUCTIONS}: is missing although the contract names it")
 
 
