@@ -11,7 +11,10 @@ use crate::fixtures::verifiers::{by_script, public_key};
 use crate::{assert_good, house};
 
 const SECRET: &str = "Zx9-Correct/Horse-41!";
-const OWN: Agent = Agent::of("lab", "1.2.3");
+const OWN: Agent = Agent {
+    names_its_interpreter: true,
+    ..Agent::of("lab", "1.2.3")
+};
 
 /// Every letter as an escape of JSON.
 fn escaped(text: &str) -> String {
