@@ -125,12 +125,23 @@ fn of_site(root: &Path, place: &Path) -> Result<(), Problem> {
     let site = root.join(site);
     let leaves = |dir: &&str| {
         let dir = plain(&site.join(dir.trim()));
-        !dir.canonicalize().unwrap_or(dir).starts_with(root)
+        let dir = dir.canonicalize().unwrap_or(dir);
+        !dir.starts_with(root) && !is_of_pipx(root, &dir)
     };
     match added_directories(&text).iter().any(leaves) {
         true => Err(outward(place)),
         false => Ok(()),
     }
+}
+
+/// Where pipx keeps the one pip of all its environments, which every one of them names: the operator's own, and not
+/// shown to a jail with the packages.
+fn is_of_pipx(root: &Path, dir: &Path) -> bool {
+    let home = root
+        .parent()
+        .filter(|venvs| venvs.file_name() == Some(OsStr::new("venvs")))
+        .and_then(Path::parent);
+    home.is_some_and(|home| dir.starts_with(home.join("shared/lib")))
 }
 
 /// Without `.` and `..`, as far as names alone say.
@@ -253,6 +264,20 @@ mod tests {
             change(&root);
             let said = said(&root);
             assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_pipx_writes_into_all_its_environments_is_no_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("venvs")).unwrap();
+        let root = environment(&dir.path().join("venvs"));
+        let top = dir.path().canonicalize().unwrap();
+        for (place, good) in [("shared", true), ("share", false), ("venvs/other", false)] {
+            let named = top.join(place).join("lib/python3.12/site-packages");
+            let pth = "lib/python3.12/site-packages/pipx_shared.pth";
+            put(&root, pth, &named.display().to_string());
+            assert_eq!(said(&root) == "good", good, "{place}");
         }
     }
 
