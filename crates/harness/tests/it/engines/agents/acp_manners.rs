@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use cto_testkit::{Bundle, Case};
+use cto_testkit::{Bundle, Case, House};
 
 use crate::assert_good;
 use crate::fixtures::pi_lab::{ACP_OPENCODE, DONE, Lab, PROBE, packages_root};
@@ -33,7 +33,10 @@ answer({"protocolVersion": 1}); answer({"sessionId": "s"}); prompt = hear()
 
 /// One run of an agent that goes on like this, and the place that holds what it left.
 fn run(goes_on: &str, idle: u32) -> (Lab, Bundle, Duration) {
-    let house = house();
+    run_in(house(), goes_on, idle)
+}
+
+fn run_in(house: House, goes_on: &str, idle: u32) -> (Lab, Bundle, Duration) {
     let limits = format!("\n[limits]\nengine_idle_seconds = {idle}\n");
     let case = house.case(&Case::new("quick").extra(&limits));
     house.hand_over(&house.root().join("cases"));
@@ -99,6 +102,21 @@ fix(); end(); end("refusal"); say("bye")
     let ended = bundle.event("engine.ended").unwrap();
     assert_eq!(ended["unknown_lines"], 7, "{ended}");
     assert_eq!(bundle.report()["claimed"]["status"], "completed");
+}
+
+/// Its pieces are no secret; what they are joined to is one, and goes into an event.
+#[test]
+fn one_that_says_a_secret_in_pieces_has_no_event_of_it() {
+    let pieces = "
+for piece in ['It is Zx9-Corr', 'ect/Hor', 'se-41!', ' then.']:
+    say({'jsonrpc': '2.0', 'method': 'session/update', 'params': {'sessionId': 's', 'update': {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': piece}}}})
+fix(); end()
+";
+    let house = house().with("MY_API_KEY", "Zx9-Correct/Horse-41!");
+    let (_lab, bundle, _) = run_in(house, pieces, 60);
+    let said = bundle.event("engine.message").unwrap();
+    assert_eq!(said["text"], "It is [redacted:known-value] then.", "{said}");
+    assert_eq!(codes(&bundle), ["secret_leak"]);
 }
 
 #[test]
