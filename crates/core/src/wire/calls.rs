@@ -435,12 +435,14 @@ pub fn unanswered(calls: &[CallRecord]) -> Option<&CallRecord> {
         .find(|call| !answered(call))
 }
 
-/// The call that the engine ended with, if a field of it was refused: nothing the engine asked was
-/// answered after that.
-pub fn ended_refused(calls: &[CallRecord]) -> Option<&CallRecord> {
+/// The call that the engine ended with, if a field of it was refused: nothing the engine asked of its model was
+/// answered after that. What it asks of another model beside its work is refused anyway, and no end of it.
+pub fn ended_refused<'c>(calls: &'c [CallRecord], model: &str) -> Option<&'c CallRecord> {
+    let of_another =
+        |call: &CallRecord| call.model_asked.known().is_some_and(|asked| asked != model);
     calls
         .iter()
-        .filter(|call| call.path == PathClass::Generate)
+        .filter(|call| call.path == PathClass::Generate && !of_another(call))
         .filter(|call| call.forwarded || call.field.is_some())
         .max_by_key(|call| (call.end_us(), call.seq))
         .filter(|call| call.outcome == Outcome::Refused)

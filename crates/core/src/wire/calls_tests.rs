@@ -64,7 +64,7 @@ fn the_refusal_an_engine_ended_with_is_known() {
         call
     };
     let good = |seq, ended| call(seq, ended, Outcome::Ok);
-    let found = |calls: &[CallRecord]| ended_refused(calls).map(|call| call.seq);
+    let found = |calls: &[CallRecord]| ended_refused(calls, "lab-1").map(|call| call.seq);
     assert_eq!(found(&[good(1, 1), refused(2, 2)]), Some(2));
     assert_eq!(found(&[refused(1, 1), good(2, 2)]), None, "it got over it");
     assert_eq!(found(&[refused(1, 9), good(2, 2)]), Some(1), "by its end");
@@ -72,6 +72,14 @@ fn the_refusal_an_engine_ended_with_is_known() {
     let mut other = refused(3, 3);
     (other.why, other.field) = (Some(RefusalReason::BadPath), None);
     assert_eq!(found(&[refused(1, 1), good(2, 2), other]), None);
+    // Beside its work: a title for the conversation, asked of another model.
+    let asked = |model: &str| CallRecord {
+        model_asked: MaybeKnown::Known(model.into()),
+        ..refused(2, 2)
+    };
+    let stalled = call(1, 1, Outcome::Stalled);
+    assert_eq!(found(&[stalled.clone(), asked("other")]), None);
+    assert_eq!(found(&[stalled, asked("lab-1")]), Some(2));
     assert_eq!(found(&[]), None);
     assert_eq!(RefusalReason::RequestField.word(), "request_field");
 }

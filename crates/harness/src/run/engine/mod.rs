@@ -94,8 +94,12 @@ pub fn run(
     let stderr = stderr.finish(&mut |clean| listener.hear(Source::Stderr, clean, &mut desk));
     let log = log.map(|log| log.finish(&mut listener, &mut desk));
     let heard = listener.finish(&mut desk)?;
+    let admitted = execution
+        .provider
+        .map_or("", |own| own.route.model.as_str());
+    let lane = (&request.manifest.id, admitted);
     let model = gateway
-        .map(|gateway| outfit::record_calls(bundle, &request.manifest.id, gateway.finish()))
+        .map(|gateway| outfit::record_calls(bundle, lane, gateway.finish()))
         .transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));

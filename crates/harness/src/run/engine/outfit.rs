@@ -372,10 +372,10 @@ fn of_the_model(
 /// Records what went over the wire: every call in a file of its own, the first of them as events.
 pub fn record_calls(
     bundle: &mut OpenBundle,
-    engine: &EngineId,
+    lane: (&EngineId, &str),
     report: GatewayReport,
 ) -> Result<ModelUse, EvidenceError> {
-    let mut found = model_use(engine, &report);
+    let mut found = model_use(lane, &report);
     for text in found
         .refused_fields
         .iter_mut()
@@ -415,7 +415,8 @@ pub fn record_calls(
     Ok(found)
 }
 
-fn model_use(engine: &EngineId, report: &GatewayReport) -> ModelUse {
+/// What a lane, an engine and its admitted model, made of it.
+fn model_use((engine, model): (&EngineId, &str), report: &GatewayReport) -> ModelUse {
     let known = |seen: &MaybeKnown<u64>| seen.known().copied().unwrap_or(0);
     let sum = |of: fn(&CallRecord) -> &MaybeKnown<u64>| {
         report
@@ -459,7 +460,7 @@ fn model_use(engine: &EngineId, report: &GatewayReport) -> ModelUse {
         unavailable,
         over_budget: report.budget_exceeded.map(|why| why.sentence().to_owned()),
         refused_fields: report.refused_fields(),
-        ended_refused: ended_refused(&report.calls).map(told),
+        ended_refused: ended_refused(&report.calls, model).map(told),
         credential_in_answer: report.credential_in_answer(),
     }
 }
