@@ -32,8 +32,8 @@ LANES = [
     ("acp-qwen", "acp-qwen-*/node_modules/.bin/qwen", "run_shell_command", {"command": FIX, "is_background": False}),
     ("acp-pi", "acp-pi-*/node_modules/.bin/pi-acp", "bash", {"command": FIX}),
 ]
-# Their manifests ask for a smallest version of what runs them, so their records name it.
-NAMES_ITS_NODE = ("acp-gemini", "acp-qwen", "acp-pi")
+# Their manifests name what runs them, so their records do.
+NAMES_ITS_NODE = ("pi", "acp-codex", "acp-gemini", "acp-qwen", "acp-pi")
 
 
 def put(path, text):
