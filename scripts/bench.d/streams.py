@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from lanes import CASE, FIX, Lane
+from lanes import CASE, FIX, Lane, uses
 from measure import peak_rss
 
 AGENT = """#!/usr/bin/python3 -I
@@ -65,7 +65,7 @@ def lane(cto, work, name, goes_on):
     program.chmod(0o755)
     home = work / f"{name}-home"
     home.mkdir()
-    return Lane(cto, home, "acp-opencode", program, "bash", {"command": "true"})
+    return Lane(cto, home, "acp-opencode", program, uses("bash", {"command": "true"}))
 
 
 def memory(one):
