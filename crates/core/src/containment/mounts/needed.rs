@@ -153,9 +153,9 @@ mod tests {
         assert_eq!(said(&[shows("/opt", "/opt")]), None);
         assert_eq!(said(&[]), Some(Unlike::NotShown("/opt/pi".into())));
         // The copy of a repository stands around it, a task mounts at it or below it.
-        assert_eq!(said(&[shows("/work/copy", "/opt")]), covered("/opt/pi"));
+        assert_eq!(said(&[shows("/mine/copy", "/opt")]), covered("/opt/pi"));
         assert_eq!(
-            said(&[own, shows("/work/copy", "/opt")]),
+            said(&[own, shows("/mine/copy", "/opt")]),
             covered("/opt/pi")
         );
         assert_eq!(
