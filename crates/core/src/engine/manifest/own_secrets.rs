@@ -75,9 +75,9 @@ fn variable(name: &str, value: &str) -> Option<String> {
     let is_literal = left.split_whitespace().any(|word| word.len() >= SHORTEST);
     // What stands beside a placeholder, as `/v1` behind the door, is no secret of its own.
     let is_filled = value.contains(['{', '$']) && left != value;
-    let why = secret_variable(name, "").filter(|_| is_literal && !is_filled)?;
+    secret_variable(name, "").filter(|_| is_literal && !is_filled)?;
     Some(format!(
-        "this variable {why}; {NO_PLACE}: {{token}} is what to show, and a word such as unused says that nothing is"
+        "this variable has the name of a credential, and {NO_PLACE}: write {{token}}, which a run fills in, or a word such as unused"
     ))
 }
 
