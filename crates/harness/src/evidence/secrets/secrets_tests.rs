@@ -10,6 +10,22 @@ fn secrets(values: &[&str]) -> Secrets {
     secrets
 }
 
+/// What a redactor lets through of a stream that is cut at these lengths, again and again.
+fn in_pieces(secrets: &Secrets, text: &[u8], cuts: &[usize]) -> Vec<u8> {
+    let mut redactor = secrets.redactor();
+    let (mut out, mut rest) = (Vec::new(), text);
+    for cut in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (head, tail) = rest.split_at((*cut).min(rest.len()));
+        redactor.push(head, &mut |bytes| out.extend_from_slice(bytes));
+        rest = tail;
+    }
+    redactor.finish(&mut |bytes| out.extend_from_slice(bytes));
+    out
+}
+
 // Assembled at run time: no token shape stands in this file.
 fn token() -> String {
     format!("gh{}_{}", "p", "a1B2".repeat(10))
@@ -141,16 +157,7 @@ proptest! {
         let s = secrets(&["hunter2-hunter2"]);
         let text = format!("{before}hunter2-hunter2{} {after}", token());
         let whole = s.redact(text.as_bytes()).0;
-        let mut redactor = s.redactor();
-        let mut out = Vec::new();
-        let mut rest = text.as_bytes();
-        for cut in cuts.iter().cycle() {
-            if rest.is_empty() { break; }
-            let (head, tail) = rest.split_at((*cut).min(rest.len()));
-            redactor.push(head, &mut |b| out.extend_from_slice(b));
-            rest = tail;
-        }
-        redactor.finish(&mut |b| out.extend_from_slice(b));
+        let out = in_pieces(&s, text.as_bytes(), &cuts);
         prop_assert!(memchr::memmem::find(&out, b"hunter2-hunter2").is_none());
         prop_assert!(memchr::memmem::find(&out, token().as_bytes()).is_none());
         prop_assert_eq!(out.len() >= before.len() + after.len(), true);
@@ -309,15 +316,7 @@ proptest! {
             _ => format!("%{byte:02x}"),
         }).collect();
         let text = format!("{}<{spelled}>", ".".repeat(filler));
-        let mut redactor = s.redactor();
-        let (mut out, mut rest) = (Vec::new(), text.as_bytes());
-        for cut in cuts.iter().cycle() {
-            if rest.is_empty() { break; }
-            let (head, tail) = rest.split_at((*cut).min(rest.len()));
-            redactor.push(head, &mut |b| out.extend_from_slice(b));
-            rest = tail;
-        }
-        redactor.finish(&mut |b| out.extend_from_slice(b));
+        let out = in_pieces(&s, text.as_bytes(), &cuts);
         prop_assert!(out.ends_with(b".<[redacted:known-value]>") || out == b"<[redacted:known-value]>", "{}", spelled);
     }
 }
